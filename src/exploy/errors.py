@@ -1,0 +1,79 @@
+"""Every exception and warning that a user of exploy can meet.
+
+Each message says what was expected, what came instead, and what to do about it.
+"""
+
+
+class ExployError(Exception):
+    """Base of all errors raised by exploy."""
+
+
+class ComponentError(ExployError, ValueError):
+    """A component (Input, Output, Memory, Group, Connection) is not usable as it was given."""
+
+
+class DuplicateNameError(ExployError, AssertionError, KeyError):
+    """Two components, groups or connections have the same name or are the same object.
+
+    The documentation promises an AssertionError where components are added and a KeyError where names
+    are checked; this is both.
+    """
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ReservedNameError(ComponentError):
+    """An Input or Output has a name that the file format uses for itself."""
+
+
+class ActorError(ExployError, ValueError):
+    """The actor cannot be exported as it is (no state to register, an output that does not fit)."""
+
+
+class EnvironmentError(ExployError, ValueError):
+    """The environment breaks the interface of ExportableEnvironment."""
+
+
+class CaptureError(ExployError, RuntimeError):
+    """The pipeline cannot be captured as a graph."""
+
+
+class DataDependentError(CaptureError):
+    """A traced value left torch: a branch, a number, an array or a size depends on an input."""
+
+
+class AliasError(CaptureError):
+    """Registered tensors share memory in a way that no file can express."""
+
+
+class LoweringError(ExployError, RuntimeError):
+    """The captured program has no form in the target format."""
+
+
+class MetadataError(ExployError, ValueError):
+    """Metadata cannot be stored as JSON, or two sources use the same key."""
+
+
+class VerificationError(ExployError, RuntimeError):
+    """The exported file does not compute what the captured program or the environment computes."""
+
+
+class FileFormatError(ExployError, ValueError):
+    """A file is not an exploy file, or does not fit what is asked of it."""
+
+
+class RuntimeInputError(ExployError, ValueError):
+    """Inputs given to a session are unknown, missing, or of the wrong shape or type."""
+
+
+class OutputPathError(ExployError, OSError):
+    """The file cannot be written where it should go."""
+
+
+class ExployWarning(UserWarning):
+    """Something that the user can act on, but that does not stop the work."""
+
+
+class UnusedInputWarning(ExployWarning):
+    """A registered Input does not influence any output and is left out of the file."""

@@ -1,0 +1,1 @@
+"""Export of environments and policies; needs the extra `exploy[export]`."""

@@ -1,0 +1,1 @@
+"""The documented exporter API, one concept a module."""
