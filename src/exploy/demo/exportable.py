@@ -1,0 +1,150 @@
+"""The adapter that lets exploy export a CartPole."""
+
+from collections.abc import Callable
+
+import torch
+
+from exploy.demo.cart_pole import HISTORY_LENGTH, CartPole
+from exploy.exporter.core.components import Input, Memory, Output
+from exploy.exporter.core.exportable_environment import ExportableEnvironment
+
+
+class ExportableCartPole(ExportableEnvironment):
+    """A CartPole as the exporter and the evaluator see it, with all its components registered.
+
+    Takes over the callbacks of the CartPole once evaluation hooks are registered; a CartPole should
+    therefore have one adapter only.
+    """
+
+    def __init__(self, env: CartPole) -> None:
+        super().__init__()
+        self._env = env
+        self._register_components()
+
+    @property
+    def env(self) -> CartPole:
+        """The environment behind this adapter."""
+        return self._env
+
+    def compute_observations(self) -> torch.Tensor:
+        """The observations of the current state."""
+        return self.env.compute_observations()
+
+    def process_actions(self, actions: torch.Tensor) -> None:
+        """Turn raw actions into a target for the actuator.
+
+        Raises:
+            RuntimeError: From torch, if the shape of the actions does not fit.
+        """
+        self.env.process_actions(actions)
+
+    def apply_actions(self) -> None:
+        """Compute the force on the cart for one simulation step."""
+        self.env.apply_actions()
+
+    def prepare_export(self) -> None:
+        """Start a new episode, so that the memories have the values to start a controller with."""
+        self.env.reset()
+
+    def empty_actor_observations(self) -> torch.Tensor:
+        """Zeros of the observation's shape."""
+        return torch.zeros(self.env.batch_size, len(self.get_observation_names()))
+
+    def empty_actions(self) -> torch.Tensor:
+        """Zeros of the actions' shape."""
+        return torch.zeros(self.env.batch_size, 1)
+
+    def metadata(self) -> dict[str, str]:
+        """Name and rates of the environment, in seconds."""
+        parameters = self.env.parameters
+        return {
+            "env_name": "CartPole",
+            "sim_dt": str(parameters.sim_dt),
+            "policy_dt": str(parameters.policy_dt),
+        }
+
+    @property
+    def decimation(self) -> int:
+        """Number of simulation steps in a policy step."""
+        return self.env.parameters.decimation
+
+    def register_evaluation_hooks(
+        self,
+        update: Callable[[], None],
+        reset: Callable[[], None],
+        evaluate_substep: Callable[[int], None],
+    ) -> None:
+        """Have the environment call these functions as it steps, in place of those registered before."""
+        self.env.on_update = update
+        self.env.on_reset = reset
+        self.env.on_substep = evaluate_substep
+
+    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
+        """Step the environment by one policy step; an exception in a hook is passed on.
+
+        Raises:
+            RuntimeError: From torch, if the shape of the actions does not fit.
+        """
+        return self.env.step(actions)
+
+    def get_observation_names(self) -> list[str]:
+        """One name for each element of the observation."""
+        state_names = [
+            "cart_position_error",
+            "cart_velocity",
+            "pole_angle_sin",
+            "pole_angle_cos",
+            "pole_angular_velocity",
+        ]
+        return state_names + [f"action_{age}_steps_ago" for age in range(1, HISTORY_LENGTH + 1)]
+
+    def observations_reset(self) -> torch.Tensor:
+        """Call the update hook, then compute the observations of the current state."""
+        self.env.on_update()
+        return self.compute_observations()
+
+    def _register_components(self) -> None:
+        force_limit = self.env.parameters.force_limit
+        self.context_manager().add_components(
+            [
+                Input(
+                    name="cart",
+                    get_from_env_cb=lambda: self.env.cart,
+                    metadata={
+                        "description": "Position and velocity of the cart.",
+                        "elements": ["position", "velocity"],
+                        "units": ["m", "m/s"],
+                    },
+                ),
+                Input(
+                    name="pole",
+                    get_from_env_cb=lambda: self.env.pole,
+                    metadata={
+                        "description": "Angle of the pole from upright, and its angular velocity.",
+                        "elements": ["angle", "angular_velocity"],
+                        "units": ["rad", "rad/s"],
+                    },
+                ),
+                Input(
+                    name="command",
+                    get_from_env_cb=lambda: self.env.command,
+                    metadata={
+                        "description": "Position for the cart to stand at.",
+                        "elements": ["position"],
+                        "units": ["m"],
+                    },
+                ),
+                Output(
+                    name="force",
+                    get_from_env_cb=lambda: self.env.applied_force,
+                    metadata={
+                        "description": "Horizontal force to apply to the cart.",
+                        "elements": ["force"],
+                        "units": ["N"],
+                        "limits": [[-force_limit, force_limit]],
+                    },
+                ),
+                Memory(name="action_history", get_from_env_cb=lambda: self.env.action_history),
+                Memory(name="actuator_force", get_from_env_cb=lambda: self.env.actuator_force),
+            ]
+        )

@@ -1,0 +1,1 @@
+"""Program in, file out. Knows no environments."""

@@ -1,0 +1,65 @@
+"""Writes ONNX models: one file each, whole or not at all."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx_ir as ir
+
+from exploy.errors import LoweringError, OutputPathError
+
+MAX_BYTES = 2**31 - 1
+
+
+def serialize(model: ir.Model) -> bytes:
+    """The bytes of a model with all its weights inside.
+
+    Raises:
+        LoweringError: If it is larger than the 2 GiB that an ONNX file can hold.
+    """
+    weights = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
+    if weights <= MAX_BYTES:
+        data = ir.to_proto(model).SerializeToString(deterministic=True)
+        if len(data) <= MAX_BYTES:
+            return bytes(data)
+        weights = len(data)
+    raise LoweringError(
+        f"The model takes {weights / 2**30:.2f} GiB, and one ONNX file holds 2 GiB at most. "
+        "Use a smaller network or store its weights in half precision."
+    )
+
+
+@contextlib.contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Give a temporary path beside the target, which takes the target's place if the body succeeds.
+
+    If the body raises, the temporary file is removed and the target is as it was.
+
+    Raises:
+        OutputPathError: If the folder cannot be made or written to.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{target.stem}.", suffix=".onnx", dir=target.parent)
+        os.close(handle)
+    except OSError as error:
+        raise OutputPathError(
+            f"Cannot write {target}: {error.strerror or error}. Choose a folder that can be written to."
+        ) from error
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        os.replace(temporary, target)
+    except IsADirectoryError as error:
+        raise OutputPathError(f"Cannot write {target}: it is a folder. Choose another filename.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

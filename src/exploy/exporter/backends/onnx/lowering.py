@@ -1,0 +1,84 @@
+"""Program to ONNX, both paths in one plain graph."""
+
+import contextlib
+import logging
+import re
+import warnings
+from collections.abc import Iterator
+
+import onnx_ir as ir
+import torch
+from onnx_ir.passes.common import ClearMetadataAndDocStringPass
+
+from exploy.errors import LoweringError
+from exploy.exporter.capture.location import UNKNOWN
+from exploy.exporter.capture.program import Program
+from exploy.exporter.capture.recording import WHERE
+
+_OPERATOR = re.compile(r"OpOverload\(op='(?P<op>[^']+)', overload='(?P<overload>[^']+)'\)")
+_NOISY_LOGGERS = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir")
+
+
+def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
+    """Lower a program to an ONNX model whose outputs are those of the default path, then those of the sub-step path.
+
+    Raises:
+        LoweringError: If an operator has no ONNX form, or the opset cannot be reached.
+    """
+    examples = tuple(program.examples.values())
+    with _without_noise():
+        try:
+            exported = torch.export.export(program.module, examples)
+            result = torch.onnx.export(
+                exported, opset_version=opset_version, dynamo=True, external_data=False, verbose=False
+            )
+        except Exception as error:
+            raise LoweringError(_explain(program, error)) from error
+    assert result is not None
+    model = result.model
+    if model.opset_imports.get("") != opset_version:
+        raise LoweringError(
+            f"Opset {opset_version} was asked for, but the graph could only be expressed in opset "
+            f"{model.opset_imports.get('')}. Choose an opset_version of 18 or above."
+        )
+    model.ir_version = ir_version
+    ClearMetadataAndDocStringPass()(model)
+    return model
+
+
+def _explain(program: Program, error: BaseException) -> str:
+    cause: BaseException | None = error
+    while cause is not None:
+        found = _OPERATOR.search(str(cause))
+        if found:
+            name = f"{found['op']}.{found['overload']}".replace("::", ".")
+            return (
+                f"{_place(program, name)}: the operator {name} has no ONNX form. "
+                "Express it by other torch operations."
+            )
+        cause = cause.__cause__ or cause.__context__
+    first_line = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return f"The captured graph could not be turned into ONNX: {first_line}"
+
+
+def _place(program: Program, operator: str) -> str:
+    for node in program.module.graph.nodes:
+        if str(node.target) == operator or str(node.target).split(".")[:2] == operator.split(".")[:2]:
+            return str(node.meta.get(WHERE, UNKNOWN))
+    return UNKNOWN
+
+
+@contextlib.contextmanager
+def _without_noise() -> Iterator[None]:
+    """Silence messages of the libraries below that a user can do nothing about; errors still raise."""
+    loggers = [logging.getLogger(name) for name in _NOISY_LOGGERS]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,1 @@
+"""Environment and actor in, `Program` out: a pure graph of torch operators with named ports. Knows no ONNX."""

@@ -1,0 +1,203 @@
+"""Where a tensor lies in memory, and how one tensor is a view of another.
+
+Memory is compared by address, not by tensor or storage identity: bridges such as `torch.from_numpy` make a new
+storage over the same memory at every read.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Address, shape and strides (in elements) of a tensor."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> "Geometry":
+        """Read the geometry of a live tensor."""
+        return cls(tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
+
+    @property
+    def itemsize(self) -> int:
+        """Size of one element in bytes."""
+        return self.dtype.itemsize
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def start(self) -> int:
+        """Address of the first byte."""
+        return self.address
+
+    @property
+    def stop(self) -> int:
+        """Address after the last byte; the start where the tensor is empty."""
+        if self.numel == 0:
+            return self.address
+        span = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
+        return self.address + (span + 1) * self.itemsize
+
+    @cached_property
+    def elements(self) -> np.ndarray:
+        """Sorted addresses of all elements, each once."""
+        offsets = np.zeros((), dtype=np.int64)
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            offsets = offsets[..., None] + np.arange(size, dtype=np.int64) * stride
+        return np.unique(self.address + offsets * self.itemsize)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the elements fill the range from start to stop without gap or repetition."""
+        return self.numel * self.itemsize == self.stop - self.start and self.elements.size == self.numel
+
+    @property
+    def repeats_elements(self) -> bool:
+        """Whether one memory cell appears at several indices, as in an expanded tensor."""
+        return self.elements.size != self.numel
+
+    def overlaps(self, other: "Geometry") -> bool:
+        """Whether the two have a byte in common."""
+        if self.start >= other.stop or other.start >= self.stop:
+            return False
+        if self.is_dense and other.is_dense:
+            return True
+        if self.itemsize != other.itemsize:
+            return True
+        return bool(np.intersect1d(self.elements, other.elements, assume_unique=True).size)
+
+    def contains(self, other: "Geometry") -> bool:
+        """Whether every element of the other is one of this one's."""
+        if other.start < self.start or other.stop > self.stop:
+            return False
+        return self.is_dense or bool(np.isin(other.elements, self.elements, assume_unique=True).all())
+
+    def same_place(self, other: "Geometry") -> bool:
+        """Whether the two are the same tensor but for the Python object; strides of size-1 dimensions do not count."""
+        return (
+            (self.address, self.shape, self.dtype) == (other.address, other.shape, other.dtype)
+            and self._effective_strides() == other._effective_strides()
+        )
+
+    def _effective_strides(self) -> list[int]:
+        return [stride for size, stride in zip(self.shape, self.strides, strict=True) if size != 1]
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One dimension of a view, or several that lie behind each other like one."""
+
+    size: int
+    stride: int
+    dims: tuple[int, ...]
+
+
+class InexpressibleView(Exception):
+    """A tensor cannot be written as slices and reshapes of another."""
+
+
+def flat_extent_needed(view: Geometry, start: int) -> int:
+    """How many elements a flat buffer at `start` must have for the view to be cut from it."""
+    offset = (view.start - start) // view.itemsize
+    axes = _merged_axes(view)
+    if not axes:
+        return offset + 1
+    return offset + axes[0].size * axes[0].stride
+
+
+def emit_view(graph: fx.Graph, base: fx.Node, base_geometry: Geometry, view: Geometry) -> fx.Node:
+    """Emit nodes that cut `view` out of the dense tensor `base`, as aliases (never copies) of it.
+
+    Only slices, reshapes, selects and permutations are used: writes through them have an ONNX form, which
+    those through `as_strided` have not.
+
+    Raises:
+        InexpressibleView: If the two are of different types, or the view is no nest of strides.
+    """
+    if view.same_place(base_geometry):
+        return base
+    if view.dtype != base_geometry.dtype or (view.start - base_geometry.start) % view.itemsize:
+        raise InexpressibleView(f"{view.dtype} memory is read from within {base_geometry.dtype} memory")
+    flat = _emit_flat(graph, base, base_geometry)
+    offset = (view.start - base_geometry.start) // view.itemsize
+    return _emit_cut(graph, flat, base_geometry.numel, offset, view)
+
+
+def _emit_flat(graph: fx.Graph, base: fx.Node, geometry: Geometry) -> fx.Node:
+    if len(geometry.shape) == 1:
+        return base
+    order = sorted(range(len(geometry.shape)), key=lambda dim: (-geometry.strides[dim], dim))
+    movable = [dim for dim in order if geometry.shape[dim] > 1]
+    if movable != sorted(movable):
+        base = _call(graph, aten.permute.default, base, order)
+    return _call(graph, aten.view.default, base, [-1])
+
+
+def _emit_cut(graph: fx.Graph, flat: fx.Node, length: int, offset: int, view: Geometry) -> fx.Node:
+    axes = _merged_axes(view)
+    node, lead = flat, []
+    for position, axis in enumerate(axes):
+        inner = 1 + sum((rest.size - 1) * rest.stride for rest in axes[position + 1 :])
+        start = max(0, min(offset, length - axis.size * axis.stride))
+        if start + axis.size * axis.stride > length or offset - start + inner > axis.stride:
+            raise InexpressibleView(f"shape {view.shape} with strides {view.strides}")
+        node = _slice(graph, node, len(lead), start, start + axis.size * axis.stride, length)
+        lead.append(axis.size)
+        if axis.stride > 1:
+            node = _call(graph, aten.view.default, node, [*lead, axis.stride])
+        offset, length = offset - start, axis.stride
+    if not axes or axes[-1].stride > 1:
+        node = _call(graph, aten.select.int, node, len(lead), offset)
+    return _emit_shape(graph, node, axes, view)
+
+
+def _emit_shape(graph: fx.Graph, node: fx.Node, axes: list[_Axis], view: Geometry) -> fx.Node:
+    """Split merged axes, bring dimensions into order, put back those of size 1, expand those of stride 0."""
+    kept = [dim for axis in axes for dim in axis.dims]
+    ones = [dim for dim in range(len(view.shape)) if dim not in kept]
+    order = [*kept, *ones]
+    sizes = [view.shape[dim] for dim in kept] + [1] * len(ones)
+    if sizes != [axis.size for axis in axes]:
+        node = _call(graph, aten.view.default, node, sizes)
+    if order != sorted(order):
+        node = _call(graph, aten.permute.default, node, [order.index(dim) for dim in range(len(order))])
+    if any(view.shape[dim] != 1 for dim in ones):
+        node = _call(graph, aten.expand.default, node, list(view.shape))
+    return node
+
+
+def _merged_axes(view: Geometry) -> list[_Axis]:
+    """Dimensions with more than one element, largest stride first, neighbours that lie seamlessly merged."""
+    dims = [dim for dim in range(len(view.shape)) if view.shape[dim] > 1 and view.strides[dim] != 0]
+    axes: list[_Axis] = []
+    for dim in sorted(dims, key=lambda dim: -view.strides[dim]):
+        size, stride = view.shape[dim], view.strides[dim]
+        if axes and axes[-1].stride == size * stride:
+            axes[-1] = _Axis(axes[-1].size * size, stride, (*axes[-1].dims, dim))
+        else:
+            axes.append(_Axis(size, stride, (dim,)))
+    return axes
+
+
+def _slice(graph: fx.Graph, node: fx.Node, dim: int, start: int, stop: int, length: int) -> fx.Node:
+    if start == 0 and stop == length:
+        return node
+    return _call(graph, aten.slice.Tensor, node, dim, start, stop)
+
+
+def _call(graph: fx.Graph, target: Any, *args: Any) -> fx.Node:
+    return graph.call_function(target, args)

@@ -1,0 +1,153 @@
+"""A bounded walk over the attributes of live objects, without calling any code of theirs.
+
+Properties are never evaluated: only `__dict__`, `__slots__`, containers and, on request, closures are followed.
+"""
+
+import collections
+import functools
+import logging
+import re
+import threading
+import types
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+MAX_DEPTH = 16
+MAX_OBJECTS = 100_000
+
+_LEAVES = (
+    str, bytes, bytearray, int, float, complex, bool, type(None), type, types.ModuleType, types.CodeType,
+    torch.Tensor, torch.dtype, torch.device, torch.Generator, np.ndarray, np.generic, np.random.Generator,
+    logging.Logger, threading.Thread, weakref.ref,
+)  # fmt: skip
+_MODULE_DICTS = ("_parameters", "_buffers", "_modules")
+_STEP = re.compile(r"\.(?P<attribute>[^.\[\]]+)|\[(?P<key>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+)\]")
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class Found:
+    """An object that the walk met, and the way that leads to it, as one would write it in Python."""
+
+    path: str
+    value: Any
+
+
+def walk(roots: dict[str, object], *, closures: bool = False, skip: tuple[type, ...] = ()) -> Iterator[Found]:
+    """Yield every object that can be reached from the roots, each once, nearest first.
+
+    Stops after MAX_OBJECTS objects and below MAX_DEPTH steps; what lies beyond is not seen.
+
+    Args:
+        roots: Objects to start from, by the name that their paths start with.
+        closures: Also follow the variables that functions have captured.
+        skip: Types whose instances are not entered.
+    """
+    queue = collections.deque((Found(name, value), 0) for name, value in roots.items())
+    seen: dict[int, object] = {}
+    while queue and len(seen) < MAX_OBJECTS:
+        found, depth = queue.popleft()
+        if id(found.value) in seen:
+            continue
+        seen[id(found.value)] = found.value
+        yield found
+        if depth < MAX_DEPTH and not isinstance(found.value, (*_LEAVES, *skip)):
+            queue.extend((child, depth + 1) for child in _children(found, closures))
+
+
+def state_of(value: object) -> dict[str, Any]:
+    """The instance attributes of an object, from `__dict__` and `__slots__`; empty where it has none."""
+    state: dict[str, Any] = {}
+    for owner in type(value).__mro__:
+        slots = owner.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            slot = owner.__dict__.get(name)
+            if isinstance(slot, types.MemberDescriptorType):
+                try:
+                    state[name] = slot.__get__(value, owner)
+                except AttributeError:
+                    continue
+    state.update(instance_dict(value))
+    return state
+
+
+def instance_dict(value: object) -> dict[str, Any]:
+    """The `__dict__` of an object itself (not a copy), or an empty dictionary where it has none."""
+    try:
+        attributes = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return attributes if isinstance(attributes, dict) else {}
+
+
+def resolve(root: object, path: str) -> Any:
+    """Follow the path of a walk from its root again, as the objects are now; None where it leads nowhere."""
+    value = root
+    position = len(path.split(".")[0].split("[")[0])
+    while position < len(path):
+        step = _STEP.match(path, position)
+        if step is None:
+            return None
+        value = _follow(value, step["attribute"], step["key"])
+        if value is _MISSING:
+            return None
+        position = step.end()
+    return value
+
+
+def _follow(value: object, attribute: str | None, key: str | None) -> Any:
+    if attribute is not None:
+        state = state_of(value)
+        if attribute in state:
+            return state[attribute]
+        for name in _MODULE_DICTS:
+            if attribute in (state.get(name) or {}):
+                return state[name][attribute]
+        return _MISSING
+    assert key is not None
+    index: Any = key[1:-1].encode().decode("unicode_escape") if key[0] in "'\"" else int(key)
+    try:
+        return value[index]  # type: ignore[index]
+    except (KeyError, IndexError, TypeError):
+        return _MISSING
+
+
+def _children(found: Found, closures: bool) -> Iterable[Found]:
+    path, value = found.path, found.value
+    if isinstance(value, dict):
+        return [Found(f"{path}[{key!r}]", item) for key, item in list(value.items()) if isinstance(key, str | int)]
+    if isinstance(value, list | tuple | collections.deque):
+        return [Found(f"{path}[{index}]", item) for index, item in enumerate(value)]
+    if isinstance(value, types.MethodType):
+        return [Found(path, value.__self__)] if closures else []
+    if isinstance(value, types.FunctionType):
+        return _closure(found) if closures else []
+    if isinstance(value, functools.partial):
+        return [Found(path, (value.func, value.args, value.keywords))] if closures else []
+    if isinstance(value, torch.nn.Module):
+        return _module_children(path, value)
+    return [Found(f"{path}.{name}", item) for name, item in state_of(value).items()]
+
+
+def _module_children(path: str, module: torch.nn.Module) -> list[Found]:
+    state = dict(state_of(module))
+    named = {key: item for name in _MODULE_DICTS for key, item in (state.pop(name, None) or {}).items()}
+    return [Found(f"{path}.{name}", item) for name, item in {**state, **named}.items()]
+
+
+def _closure(found: Found) -> list[Found]:
+    function: types.FunctionType = found.value
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    children = []
+    for name, cell in cells:
+        try:
+            children.append(Found(name, cell.cell_contents))
+        except ValueError:
+            continue
+    children.extend(Found(found.path, default) for default in function.__defaults__ or ())
+    return children

@@ -1,0 +1,158 @@
+"""Remembers live objects as they are, and puts them back: values, identities, bindings, flags, generators."""
+
+import collections
+import random
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from exploy.exporter.capture.object_graph import instance_dict, state_of, walk
+
+
+class Snapshot:
+    """The state of everything that can be reached from some roots, and of the random generators.
+
+    Used as a context manager it restores on leaving, whether or not an error occurred. Tensor contents are kept
+    by storage, so that views and aliases cost nothing extra. Objects beyond the bounds of the walk are not seen;
+    `protect()` adds a tensor that turns up later, before it is written to.
+    """
+
+    def __init__(self, roots: dict[str, object]):
+        self._storages: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._tensors: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._arrays: list[tuple[np.ndarray, np.ndarray]] = []
+        self._attributes: list[tuple[str, dict[Any, Any], dict[Any, Any]]] = []
+        self._sequences: list[tuple[Any, list[Any]]] = []
+        self._sets: list[tuple[set[Any], set[Any]]] = []
+        self._slots: list[tuple[object, dict[str, Any]]] = []
+        self._restore_generators: list[Callable[[], object]] = _global_generators()
+        for found in walk(roots, closures=True):
+            self._remember(found.path, found.value)
+
+    def __enter__(self) -> "Snapshot":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
+        self.restore()
+
+    def protect(self, tensor: torch.Tensor) -> None:
+        """Remember the contents of a tensor's memory, unless that is done already."""
+        if tensor.layout is not torch.strided or tensor.device.type == "meta":
+            return
+        storage = tensor.untyped_storage()
+        address = storage.data_ptr()
+        if address == 0 or address in self._storages:
+            return
+        flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)  # type: ignore[call-overload]
+        self._storages[address] = (flat, flat.clone())
+
+    def restore(self) -> None:
+        """Put everything back as it was when the snapshot was taken."""
+        for _, current, saved in self._attributes:
+            _restore_mapping(current, saved)
+        for sequence, items in self._sequences:
+            if len(sequence) != len(items) or any(a is not b for a, b in zip(sequence, items, strict=True)):
+                sequence.clear()
+                sequence.extend(items)
+        for members, saved_members in self._sets:
+            members.clear()
+            members.update(saved_members)
+        for holder, slots in self._slots:
+            for name, value in slots.items():
+                object.__setattr__(holder, name, value)
+        for tensor, alias in self._tensors:
+            if tensor.data_ptr() != alias.data_ptr() or tensor.shape != alias.shape:
+                tensor.data = alias
+        for flat, content in self._storages.values():
+            if not torch.equal(flat, content):
+                flat.copy_(content)
+        for array, elements in self._arrays:
+            if not np.array_equal(array, elements, equal_nan=array.dtype.kind in "fc"):
+                array[...] = elements
+        for restore_generator in self._restore_generators:
+            restore_generator()
+
+    def changed_python_state(self) -> list[str]:
+        """Plain numbers, strings and flags that differ from the snapshot, as `path: before -> now`."""
+        changes = []
+        for path, current, saved in self._attributes:
+            for key, before in saved.items():
+                now = current.get(key)
+                if isinstance(before, bool | int | float | str) and type(now) is type(before) and now != before:
+                    changes.append(f"{path}.{key}: {before!r} -> {now!r}")
+        return changes
+
+    def _remember(self, path: str, value: Any) -> None:
+        if isinstance(value, torch.Tensor):
+            if value.layout is torch.strided and value.device.type != "meta":
+                self._tensors.append((value, value.detach()))
+                self.protect(value)
+        elif isinstance(value, np.ndarray):
+            if value.dtype.kind != "O" and value.flags.writeable:
+                self._arrays.append((value, value.copy()))
+        elif isinstance(value, dict):
+            self._attributes.append((path, value, dict(value)))
+        elif isinstance(value, list | collections.deque):
+            self._sequences.append((value, list(value)))
+        elif isinstance(value, set):
+            self._sets.append((value, set(value)))
+        elif isinstance(value, torch.Generator):
+            state = value.get_state()
+            self._restore_generators.append(lambda: value.set_state(state))
+        elif isinstance(value, np.random.Generator):
+            self._restore_generators.append(_numpy_restorer(value))
+        elif isinstance(value, random.Random):
+            python_state = value.getstate()
+            self._restore_generators.append(lambda: value.setstate(python_state))
+        else:
+            self._remember_attributes(path, value)
+
+    def _remember_attributes(self, path: str, value: object) -> None:
+        if isinstance(value, type | types.ModuleType):
+            return
+        attributes = instance_dict(value)
+        slots = {name: item for name, item in state_of(value).items() if name not in attributes}
+        if slots:
+            self._slots.append((value, slots))
+        if not attributes:
+            return
+        self._attributes.append((path, attributes, dict(attributes)))
+        if isinstance(value, torch.nn.Module):
+            for name in ("_parameters", "_buffers", "_modules"):
+                self._attributes.append((path, attributes[name], dict(attributes[name])))
+
+
+def _restore_mapping(current: dict[Any, Any], saved: dict[Any, Any]) -> None:
+    for key in [key for key in current if key not in saved]:
+        del current[key]
+    for key, value in saved.items():
+        if key not in current or current[key] is not value:
+            current[key] = value
+
+
+def _numpy_restorer(generator: np.random.Generator) -> Callable[[], object]:
+    state = generator.bit_generator.state
+    return lambda: setattr(generator.bit_generator, "state", state)
+
+
+def _global_generators() -> list[Callable[[], object]]:
+    torch_state = torch.get_rng_state()
+    numpy_state = np.random.get_state()
+    python_state = random.getstate()
+    restorers: list[Callable[[], object]] = [
+        lambda: torch.set_rng_state(torch_state),
+        lambda: np.random.set_state(numpy_state),
+        lambda: random.setstate(python_state),
+    ]
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        cuda_states = torch.cuda.get_rng_state_all()
+        restorers.append(lambda: torch.cuda.set_rng_state_all(cuda_states))
+    return restorers

@@ -1,0 +1,318 @@
+"""Core ONNX export functionality for RL policies."""
+
+import contextlib
+import json
+import platform
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from importlib import metadata as package_metadata
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+import exploy
+from exploy.contract import METADATA_KEY, STEP_COUNT, Contract, Frozen, Memory, Port, digest, encode_array
+from exploy.errors import EnvironmentError, MetadataError, OutputPathError, UnusedInputWarning
+from exploy.exporter.backends.onnx.file import replacing, serialize
+from exploy.exporter.backends.onnx.lowering import lower
+from exploy.exporter.backends.onnx.two_paths import TwoPaths, join_paths
+from exploy.exporter.capture.capture import capture
+from exploy.exporter.capture.program import Program
+from exploy.exporter.core.actor import make_exportable_actor
+from exploy.exporter.core.components import to_numpy
+from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from exploy.runtime.session import open_session
+from exploy.verify.export_checks import check_against_environment, check_against_program
+
+_VERSIONED = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "numpy")
+
+
+class ExportMode(Enum):
+    """The two paths of an exported file."""
+
+    Default = 0
+    ProcessActions = 1
+
+
+def export_environment_as_onnx(
+    env: ExportableEnvironment,
+    actor: torch.nn.Module,
+    path: str | Path,
+    filename: str = "policy.onnx",
+    model_source: dict[str, Any] | None = None,
+    verbose: bool = False,
+    opset_version: int = 20,
+    ir_version: int = 11,
+    *,
+    initial_memory: Mapping[str, torch.Tensor] | None = None,
+    verify_program: bool = True,
+    verify_environment: bool = True,
+) -> Path:
+    """Export an environment and its actor as one ONNX file.
+
+    The environment, the actor and the random generators are afterwards as `prepare_export()` left them. The file is
+    checked before it takes its place; a failed export leaves no new file and no changed one.
+
+    Args:
+        env: The environment to be exported.
+        actor: The actor; exported in evaluation mode, whatever mode it is in.
+        path: The folder to write to; made if it does not exist.
+        filename: The name of the file; `.onnx` is added where it is missing.
+        model_source: Where the policy comes from (for example a wandb run), stored in the metadata.
+        verbose: Print a summary of the file.
+        opset_version: Version of the ONNX operators; must be known to the onnxruntime of the robot, see
+            https://onnxruntime.ai/docs/reference/compatibility.html
+        ir_version: Version of the ONNX file format; likewise.
+        initial_memory: Values that memories start from, by name, instead of those found.
+        verify_program: Check the file against the captured program.
+        verify_environment: Check the file against the live environment, run at other values of its inputs.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ExployError: One of its kinds for each thing that can be wrong; see `exploy.errors`.
+    """
+    exporter = OnnxEnvironmentExporter(env, actor, opset_version, ir_version, verbose)
+    exporter.initial_memory = dict(initial_memory or {})
+    exporter.verify_program, exporter.verify_environment = verify_program, verify_environment
+    return exporter.export(path, filename, model_source)
+
+
+class OnnxEnvironmentExporter(torch.nn.Module):
+    """Exporter of an environment and its actor.
+
+    Args:
+        env: The environment to be exported.
+        actor: The actor.
+        opset_version: Version of the ONNX operators.
+        ir_version: Version of the ONNX file format.
+        verbose: Print a summary of the file.
+    """
+
+    def __init__(
+        self,
+        env: ExportableEnvironment,
+        actor: torch.nn.Module,
+        opset_version: int,
+        ir_version: int,
+        verbose: bool = False,
+    ):
+        super().__init__()
+        self.env = env
+        self.actor = make_exportable_actor(actor)
+        self.opset_version = opset_version
+        self.ir_version = ir_version
+        self.verbose = verbose
+        self.initial_memory: dict[str, torch.Tensor] = {}
+        self.verify_program = True
+        self.verify_environment = True
+        self._program: Program | None = None
+        self.register_modules()
+
+    def register_modules(self) -> None:
+        """Make the modules of the context manager submodules `module_0`, `module_1`, … in the order of insertion.
+
+        Calling this again registers only what is new.
+        """
+        for index, module in enumerate(self.env.context_manager().modules):
+            if not hasattr(self, f"module_{index}"):
+                self.add_module(f"module_{index}", module)
+
+    def forward(self, input_data: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """Compute one step of the captured pipeline; the live environment is not touched.
+
+        Args:
+            input_data: Values by port name: every Input and, where it is not to start anew, every memory. With
+                `ctx.step_count` in it, the path is chosen as in the file; without, it is the default path.
+
+        Returns:
+            Actions, observations, outputs and memories on the default path; outputs and memories on the other one.
+        """
+        program = self._program or self._capture()
+        values = program.examples | {name: value for name, value in input_data.items() if name != STEP_COUNT}
+        default, sub_step = program.run(values)
+        step_count = int(input_data.get(STEP_COUNT, torch.tensor(0)))
+        return tuple((sub_step if step_count % self.env.decimation else default).values())
+
+    def export(
+        self, onnx_path: str | Path, onnx_file_name: str, model_source: dict[str, Any] | None = None
+    ) -> Path:
+        """Export to ONNX, with the two paths as plain graphs in `debug/` for viewing.
+
+        Args:
+            onnx_path: The folder that will contain the file.
+            onnx_file_name: The name of the file.
+            model_source: Where the policy comes from, stored in the metadata.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            ExployError: One of its kinds; nothing is written then.
+        """
+        target = _target(onnx_path, onnx_file_name)
+        decimation = _checked_decimation(self.env)
+        self.env.prepare_export()
+        self.register_modules()
+        with _evaluation_mode([self.actor, *self.env.context_manager().modules]):
+            program = self._program = self._capture()
+            paths = join_paths(lower(program, self.opset_version, self.ir_version), program, decimation)
+            contract = self._contract(program, paths, decimation)
+            paths.model.metadata_props.update(self._metadata(contract, model_source))
+            data = serialize(paths.model)
+            self._verify(program, data, decimation)
+        _warn_of_unused(contract)
+        _write(target, data, paths)
+        if self.verbose:
+            print(_summary(target, contract, len(data)))
+        return target
+
+    def _capture(self) -> Program:
+        with _evaluation_mode([self.actor, *self.env.context_manager().modules]):
+            return capture(self.env, self.actor, self.initial_memory)
+
+    def _verify(self, program: Program, data: bytes, decimation: int) -> None:
+        if not (self.verify_program or self.verify_environment):
+            return
+        session = open_session(data)
+        if self.verify_program:
+            check_against_program(program, session, decimation)
+        if self.verify_environment:
+            check_against_environment(self.env, self.actor, program, session)
+
+    def _contract(self, program: Program, paths: TwoPaths, decimation: int) -> Contract:
+        return Contract(
+            decimation=decimation,
+            inputs=tuple(_port(value) for value in paths.model.graph.inputs),
+            outputs=tuple(_port(value) for value in paths.model.graph.outputs),
+            memories=tuple(
+                Memory(
+                    name=memory.name,
+                    input=memory.input_name,
+                    output=memory.output_name,
+                    initial=encode_array(to_numpy(memory.initial)),
+                    carried=memory.carried,
+                    written_by_observations=memory.written_by_observations,
+                )
+                for memory in program.memories
+            ),
+            frozen=tuple(
+                Frozen(item.name, str(value.dtype), value.shape, digest(value))
+                for item in program.frozen
+                for value in [to_numpy(item.value)]
+            ),
+            unused_inputs=tuple(port.name for port in program.inputs if port.name not in paths.used_inputs),
+            sub_step_inputs=paths.sub_step_inputs,
+            observation_names=tuple(self.env.get_observation_names()),
+            versions=_versions(),
+        )
+
+    def _metadata(self, contract: Contract, model_source: dict[str, Any] | None) -> dict[str, str]:
+        """The documented keys: the environment's own, one for each component or group, and the model's."""
+        properties = {
+            "exploy_version": json.dumps(exploy.__version__),
+            "decimation": str(contract.decimation),
+            "model_source": _to_json("model_source", model_source or {}),
+            METADATA_KEY: contract.to_json(),
+        }
+        for key, value in self.env.metadata().items():
+            text = value if isinstance(value, str) else _to_json(f"metadata()[{key!r}]", value)
+            if properties.get(key, text) != text:
+                raise MetadataError(
+                    f"metadata() says {key} = {text}, but the file says {properties[key]}. Leave the key out of metadata()."
+                )
+            properties[key] = text
+        for name, value in self.env.context_manager().metadata.items():
+            if name in properties:
+                raise MetadataError(
+                    f"{name!r} is both a key of the model's metadata and a component with metadata. Rename one of them."
+                )
+            properties[name] = _to_json(f"the metadata of {name!r}", value)
+        return properties
+
+
+@contextlib.contextmanager
+def _evaluation_mode(modules: Iterable[torch.nn.Module]) -> Iterator[None]:
+    """Put modules into evaluation mode, and each of their parts back into its own mode afterwards."""
+    modes = {part: part.training for module in modules for part in module.modules()}
+    try:
+        for part in modes:
+            part.training = False
+        yield
+    finally:
+        for part, training in modes.items():
+            part.training = training
+
+
+def _target(folder: str | Path, name: str) -> Path:
+    if not isinstance(name, str) or not name or Path(name).name != name:
+        raise OutputPathError(f"The filename must be a plain name such as 'policy.onnx', got {name!r}.")
+    target = Path(folder) / (name if name.endswith(".onnx") else f"{name}.onnx")
+    if target.parent.exists() and not target.parent.is_dir():
+        raise OutputPathError(f"Cannot write {target}: {target.parent} is a file. Choose another folder.")
+    return target
+
+
+def _checked_decimation(env: ExportableEnvironment) -> int:
+    decimation = env.decimation
+    if isinstance(decimation, bool) or not isinstance(decimation, int) or decimation < 1:
+        raise EnvironmentError(
+            f"decimation must be a whole number of 1 or more (simulation steps in a policy step), got {decimation!r}."
+        )
+    return decimation
+
+
+def _port(value: ir.Value) -> Port:
+    assert value.name is not None and value.dtype is not None and value.shape is not None
+    return Port(value.name, str(value.dtype.numpy()), tuple(int(size) for size in value.shape.numpy()))
+
+
+def _to_json(what: str, value: Any) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise MetadataError(
+            f"{what} cannot be stored as JSON: {error}. Use plain numbers, strings, lists and dictionaries "
+            "(tensor.tolist() for tensors), and no NaN or Infinity."
+        ) from error
+
+
+def _versions() -> dict[str, str]:
+    versions = {"exploy": exploy.__version__, "python": platform.python_version()}
+    for name in _VERSIONED:
+        with contextlib.suppress(package_metadata.PackageNotFoundError):
+            versions[name] = package_metadata.version(name)
+    return versions
+
+
+def _warn_of_unused(contract: Contract) -> None:
+    if contract.unused_inputs:
+        warnings.warn(
+            f"No output depends on the Input{'s' if len(contract.unused_inputs) > 1 else ''} "
+            f"{', '.join(contract.unused_inputs)}; left out of the file. If the environment does read such a tensor, its "
+            "callback returns another one than the environment reads.",
+            UnusedInputWarning,
+            stacklevel=4,
+        )
+
+
+def _write(target: Path, data: bytes, paths: TwoPaths) -> None:
+    stem = target.name.removesuffix(".onnx")
+    debug = {"default": paths.default, "process_actions": paths.process_actions}
+    with replacing(target) as temporary:
+        temporary.write_bytes(data)
+        for suffix, model in debug.items():
+            with replacing(target.parent / "debug" / f"{stem}_{suffix}.onnx") as temporary_debug:
+                temporary_debug.write_bytes(serialize(model))
+
+
+def _summary(target: Path, contract: Contract, size: int) -> str:
+    lines = [f"{target} ({size / 1024:.1f} KiB), policy step every {contract.decimation} simulation steps"]
+    lines += [f"  in   {port.name:40} {port.dtype:8} {list(port.shape)}" for port in contract.inputs]
+    lines += [f"  out  {port.name:40} {port.dtype:8} {list(port.shape)}" for port in contract.outputs]
+    lines += [f"  kept {item.name:40} {item.dtype:8} {list(item.shape)}" for item in contract.frozen]
+    return "\n".join(lines)

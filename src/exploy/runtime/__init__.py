@@ -1,0 +1,1 @@
+"""Runs exported files with numpy and onnxruntime alone."""

@@ -1,0 +1,1 @@
+"""Compares files with the programs and environments that they were made from."""
