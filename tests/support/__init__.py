@@ -1,1 +1,1 @@
-"""Environments that the tests share."""
+"""What the tests share."""

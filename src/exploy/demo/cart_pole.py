@@ -48,8 +48,7 @@ class CartPole:
     ) -> None:
         if batch_size < 1 or episode_steps < 1:
             raise ValueError(
-                "A CartPole needs a batch_size and episode_steps of 1 or more, "
-                f"got {batch_size} and {episode_steps}."
+                f"A CartPole needs a batch_size and episode_steps of 1 or more, got {batch_size} and {episode_steps}."
             )
         self.batch_size = batch_size
         self.parameters = parameters or CartPoleParameters()

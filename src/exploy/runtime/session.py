@@ -37,8 +37,8 @@ def open_session(
     except Exception as error:
         name = "the model" if isinstance(model, bytes) else str(model)
         raise FileFormatError(
-            f"onnxruntime {onnxruntime.__version__} cannot load {name}: {error}. It may be no ONNX file, or need a newer "
-            "onnxruntime; export with a lower opset_version or ir_version in that case."
+            f"onnxruntime {onnxruntime.__version__} cannot load {name}: {error}. It may be no ONNX file, or need "
+            "a newer onnxruntime; export with a lower opset_version or ir_version in that case."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The two checks that every export makes of its file: against the captured program, and against the live environment."""
+"""The two checks that every export makes of its file: against the captured program and the live environment."""
 
 from collections.abc import Callable, Mapping
 
@@ -61,7 +61,10 @@ def check_against_program(program: Program, session: onnxruntime.InferenceSessio
 
 
 def check_against_environment(
-    env: ExportableEnvironment, actor: ExportableActor, program: Program, session: onnxruntime.InferenceSession
+    env: ExportableEnvironment,
+    actor: ExportableActor,
+    program: Program,
+    session: onnxruntime.InferenceSession,
 ) -> None:
     """Set the registered tensors of the live environment to other values, run its own Python, compare, restore.
 
@@ -131,7 +134,9 @@ class _EnvironmentCheck:
             tensor.copy_(vary(tensor, self._generator, self._scale))
 
     def _suspects(self) -> list[str]:
-        changed = [f"Python state that the pipeline changed: {change}" for change in self._snapshot.changed_python_state()]
+        changed = [
+            f"Python state that the pipeline changed: {change}" for change in self._snapshot.changed_python_state()
+        ]
         for frozen in self._program.frozen:
             root, _, _ = frozen.name.partition(".")
             live = resolve({"env": self._env, "actor": self._actor}.get(root), frozen.name)
@@ -161,6 +166,6 @@ def _compare(
         if found is not None:
             reasons = "".join(f"\n  - {reason}" for reason in suspects()) or "\n  - no suspect found"
             raise VerificationError(
-                f"The file does not agree with {reference}: output {name!r}, {found} (policy step {policy_step}, sub-step "
-                f"{sub_step}). Nothing was written. Possible reasons:{reasons}"
+                f"The file does not agree with {reference}: output {name!r}, {found} (policy step {policy_step}, "
+                f"sub-step {sub_step}). Nothing was written. Possible reasons:{reasons}"
             )

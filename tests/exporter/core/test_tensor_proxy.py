@@ -6,7 +6,7 @@ import pickle
 import warnings
 import weakref
 from collections import OrderedDict, defaultdict, namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from exploy.errors import ComponentError
 from exploy.exporter.core.tensor_proxy import TensorProxy, args_to_tensor
 
 BATCH, BODIES = 2, 3
-reproducible = settings(derandomize=True, deadline=None, max_examples=600)
+reproducible = settings(derandomize=True, deadline=None, max_examples=400)
 
 
 def numbered(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
@@ -139,9 +139,7 @@ def mask_indices(*sizes: int) -> st.SearchStrategy[Any]:
 
 
 NO_DIM_ITEMS = st.sampled_from([None, None, None, True, False, torch.tensor(True)])
-STRANGE_ITEMS = st.sampled_from(
-    [np.True_, 1.0, [1.0], "a", ["a"], [True, 1], [], {1}, 0, slice(None), Ellipsis]
-)
+STRANGE_ITEMS = st.sampled_from([np.True_, 1.0, [1.0], "a", ["a"], [True, 1], [], {1}, 0, slice(None), Ellipsis])
 FORMS = ("single", "single", "slice", "slice", "slice", "list", "mask", "masks", "ellipsis", "end")
 
 
@@ -230,6 +228,37 @@ class TestIndexing:
         assert outcome(lambda: operator.setitem(proxy, idx, value)) == expected
         assert torch.equal(proxy.to_tensor(), plain)
 
+    @pytest.mark.parametrize("split_dim", range(4))
+    @pytest.mark.parametrize(
+        "idx",
+        [
+            (torch.ones(2, 3, dtype=torch.uint8), 1),
+            (torch.ones(2, 3, dtype=torch.bool), 1),
+            (np.ones((2, 3), dtype=bool), 1),
+            (..., np.ones((4, 3), dtype=bool), None, 0),
+            (..., np.ones((3, 4), dtype=bool), 0),
+            (..., np.array(1), 0),
+            (..., [[True] * 4] * 3, 0),
+            (..., 1, ..., 0),
+            (1, ..., ...),
+            (True, 1, [0, 1]),
+            ([0, 1], 1, [0, 1]),
+            ([0, 1], slice(None), 1, [0, 1]),
+        ],
+    )
+    def test_counts_dimensions_as_torch_does(self, split_dim, idx):
+        plain = numbered(2, 3, 4, 3)
+        expected = outcome(lambda: plain[idx])
+        assert_same_outcome(outcome(lambda: TensorProxy(plain, split_dim)[idx]), expected)
+
+    @pytest.mark.parametrize("idx", [np.s_[:, 3], np.s_[:, -4], np.s_[:, [0, 3]], np.s_[:, [2**70]], np.s_[5, 1]])
+    def test_what_is_out_of_range_is_refused_as_torch_refuses_it(self, proxy, body_pos, idx):
+        with pytest.raises((IndexError, ValueError)) as expected:
+            body_pos[idx]
+        with pytest.raises(expected.type) as actual:
+            proxy[idx]
+        assert str(actual.value) == str(expected.value)
+
     def test_boolean_mask_selects_where_it_is_true(self, proxy, body_pos):
         mask = torch.tensor([False, False, True])
         assert torch.equal(proxy[:, mask], body_pos[:, 2:])
@@ -273,7 +302,9 @@ class TestSplitTensors:
         assert proxy[:, number, :] is split
         assert proxy[:, number, ...] is split
         assert proxy[..., number, :] is split
-        assert TensorProxy(proxy.to_tensor(), 2)[..., number] is not split
+
+    def test_are_counted_from_the_end_as_well(self, proxy):
+        assert all(proxy[:, number - BODIES] is proxy.tensors[number] for number in range(BODIES))
 
     def test_are_what_iterating_over_the_split_dimension_gives(self, body_pos):
         proxy = TensorProxy(body_pos, split_dim=0)
@@ -311,9 +342,7 @@ class TestSplitTensors:
 class TestBadArguments:
     @pytest.mark.parametrize("tensor", [[1.0, 2.0], np.zeros(2), None])
     def test_no_tensor_is_refused(self, tensor):
-        with pytest.raises(
-            ComponentError, match=rf"needs a torch.Tensor, got {type(tensor).__name__}\. Pass"
-        ):
+        with pytest.raises(ComponentError, match=rf"needs a torch.Tensor, got {type(tensor).__name__}\. Pass"):
             TensorProxy(tensor, 0)
 
     def test_proxy_of_a_proxy_is_refused(self, proxy):
@@ -321,16 +350,12 @@ class TestBadArguments:
             TensorProxy(proxy, 0)
 
     def test_tensor_without_dimensions_is_refused(self):
-        with pytest.raises(
-            ComponentError, match=r"at least one dimension, got one with none.*use the tensor"
-        ):
+        with pytest.raises(ComponentError, match=r"at least one dimension, got one with none.*use the tensor"):
             TensorProxy(torch.tensor(1.0), 0)
 
     @pytest.mark.parametrize("split_dim", [3, -4])
     def test_dimension_out_of_range_is_refused(self, body_pos, split_dim):
-        with pytest.raises(
-            ComponentError, match=rf"from -3 to 2 .*shape \(2, 3, 4\), got {split_dim}\. Pass"
-        ):
+        with pytest.raises(ComponentError, match=rf"from -3 to 2 .*shape \(2, 3, 4\), got {split_dim}\. Pass"):
             TensorProxy(body_pos, split_dim)
 
     @pytest.mark.parametrize("split_dim", [1.0, "1", None, True])
@@ -390,9 +415,9 @@ class TestOperators:
         assert_same_outcome(operate(proxy, proxy), operate(plain, plain))
         assert_same_outcome(operate(proxy, 2), operate(plain, 2))
         assert_same_outcome(operate(2, proxy), operate(2, plain))
-        assert_same_outcome(
-            operate(np.float64(2), proxy), operate(np.float64(2), plain)
-        ) if dtype.is_floating_point else None
+
+    def test_numpy_numbers_leave_the_result_to_the_proxy(self, proxy, body_pos):
+        assert_same_outcome(np.float64(2) * proxy, 2 * body_pos)
 
     def test_matrix_product_takes_proxies_on_either_side(self, proxy, body_pos):
         weight = numbered(4, 3)
@@ -436,9 +461,6 @@ class TestOperators:
         class Other:
             def __radd__(self, other: Any) -> str:
                 return "asked"
-
-            def __iter__(self) -> Iterator[int]:
-                raise AssertionError
 
         assert proxy + Other() == "asked"
 
@@ -611,20 +633,16 @@ class TestTracing:
 
     @staticmethod
     def traced(function: Callable[[], Any], *inputs: torch.Tensor) -> torch.fx.GraphModule:
-        graph_module: torch.fx.GraphModule = make_fx(
-            lambda *_: function(), tracing_mode="real", pre_dispatch=True
-        )(*inputs)
+        graph_module: torch.fx.GraphModule = make_fx(lambda *_: function(), tracing_mode="real", pre_dispatch=True)(
+            *inputs
+        )
         return graph_module
 
     @staticmethod
     def used_inputs(graph_module: torch.fx.GraphModule) -> list[int]:
         graph_module.graph.eliminate_dead_code()
-        constants = [
-            getattr(graph_module, str(n.target)) for n in graph_module.graph.nodes if n.op == "get_attr"
-        ]
-        assert not any(constant.is_floating_point() for constant in constants), (
-            "a value of the proxy was baked in"
-        )
+        constants = [getattr(graph_module, str(n.target)) for n in graph_module.graph.nodes if n.op == "get_attr"]
+        assert not any(constant.is_floating_point() for constant in constants), "a value of the proxy was baked in"
         inputs = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
         return [number for number, node in enumerate(inputs) if node.users]
 

@@ -1,24 +1,34 @@
 """Ties tensors that share memory together inside a recorded graph.
 
-make_fx sees a tensor that is neither an argument nor the result of an operation as a constant (`get_attr`), even when it
-is an old view of an argument, a fresh wrapper around the same memory, or the `.data` of an intermediate result. Here
-each such access is replaced by a view of the one node that stands for that memory, its root, so that every read sees
-every write, in the order in which they happened.
+make_fx sees a tensor that is neither an argument nor the result of an operation as a constant (`get_attr`), even
+when it is an old view of an argument, a fresh wrapper around the same memory, or the `.data` of an intermediate
+result. Here each such access is replaced by a view of the one node that stands for that memory, its root, so that
+every read sees every write, in the order in which they happened.
 """
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import fx
 
 from exploy.errors import AliasError
 from exploy.exporter.capture.geometry import Geometry, InexpressibleView, emit_view, flat_extent_needed
-from exploy.exporter.capture.recording import ENTRY, STAGE, WHERE, Recording, mutated_arguments, viewed_argument
+from exploy.exporter.capture.recording import (
+    ENTRY,
+    STAGE,
+    WHERE,
+    Recording,
+    mutated_arguments,
+    viewed_argument,
+)
 
 aten = torch.ops.aten
 
 VIEW = "exploy_view"
+FED = "exploy_fed"
 
 
 @dataclass(eq=False)
@@ -273,7 +283,7 @@ def _rewrite_on_flat_buffer(recording: Recording, region: Region) -> None:
         offset = (access.geometry.start - start) // access.geometry.itemsize
         buffer.as_strided(access.geometry.shape, access.geometry.strides, offset).copy_(live)
     geometry = Geometry(start, (length,), (1,), places[0].dtype)
-    _redirect(recording, region, _new_constant(recording, buffer), geometry)
+    _redirect(recording, region, new_constant(recording, buffer), geometry)
 
 
 def _redirect(recording: Recording, region: Region, source: fx.Node, geometry: Geometry) -> None:
@@ -284,20 +294,19 @@ def _redirect(recording: Recording, region: Region, source: fx.Node, geometry: G
     root.meta.update({STAGE: ENTRY})
     region.root, region.root_geometry = root, geometry
     for argument in region.arguments:
-        place_of_argument = _argument_view(recording, root, geometry, argument, source)
-        argument.node.replace_all_uses_with(
-            place_of_argument, delete_user_cb=lambda user, keep=(root, argument.node): _not_fed_by(user, keep)
-        )
+        view = _argument_view(recording, root, geometry, argument, source)
+        _replace_uses(argument.node, view, lambda user: user is not root and FED not in user.meta)
     for access in region.accesses:
         view = _emit_beside(recording, access.node, root, geometry, access.geometry)
-        access.node.replace_all_uses_with(
-            view, delete_user_cb=lambda user, node=access.node: not _is_pure_view(recording, user, node)
-        )
+        _replace_uses(access.node, view, partial(_is_real_use, recording, access.node))
 
 
-def _not_fed_by(user: fx.Node, keep: tuple[fx.Node, fx.Node]) -> bool:
-    root, argument = keep
-    return user is not root and user.meta.get("exploy_fed") is not argument
+def _replace_uses(node: fx.Node, replacement: fx.Node, wanted: Callable[[fx.Node], bool]) -> None:
+    node.replace_all_uses_with(replacement, delete_user_cb=wanted)
+
+
+def _is_real_use(recording: Recording, node: fx.Node, user: fx.Node) -> bool:
+    return not _is_pure_view(recording, user, node)
 
 
 def _argument_view(
@@ -309,19 +318,20 @@ def _argument_view(
     view = _emit_beside(recording, root, root, geometry, argument.geometry)
     with recording.graph.inserting_before(view.next):
         write = recording.graph.call_function(aten.copy_.default, (view, argument.node))
-    write.meta.update({STAGE: ENTRY, "exploy_fed": argument.node})
+    write.meta.update({STAGE: ENTRY, FED: argument.node})
     return view
 
 
 def _constant(recording: Recording, access: Access) -> fx.Node:
     live = recording.tensor(access.node)
     assert live is not None
-    return _new_constant(recording, live)
+    return new_constant(recording, live)
 
 
-def _new_constant(recording: Recording, value: torch.Tensor) -> fx.Node:
-    name = f"_region_{sum(1 for key in vars(recording.module) if key.startswith('_region_'))}"
-    object.__setattr__(recording.module, name, value)
+def new_constant(recording: Recording, value: torch.Tensor) -> fx.Node:
+    """Add a constant at the start of the graph."""
+    name = f"_region_{sum(1 for name, _ in recording.module.named_buffers() if name.startswith('_region_'))}"
+    recording.module.register_buffer(name, value.detach())
     first = next(node for node in recording.graph.nodes if node.op != "placeholder")
     with recording.graph.inserting_before(first):
         node = recording.graph.get_attr(name)

@@ -15,7 +15,7 @@ from exploy.exporter.capture.frozen import frozen_tensors
 from exploy.exporter.capture.geometry import Geometry
 from exploy.exporter.capture.initial_memory import initial_values
 from exploy.exporter.capture.location import raising_line
-from exploy.exporter.capture.masks import replace_boolean_masks
+from exploy.exporter.capture.masks import replace_constant_masks, replace_masked_writes
 from exploy.exporter.capture.paths import PathIndex, identifier_from_path
 from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, MemoryPort, Port, Program
 from exploy.exporter.capture.recording import STAGE, Recording, mutated_arguments
@@ -36,7 +36,9 @@ from exploy.exporter.core.exportable_environment import ExportableEnvironment
 
 
 def capture(
-    env: ExportableEnvironment, actor: ExportableActor, initial_memory: Mapping[str, torch.Tensor] | None = None
+    env: ExportableEnvironment,
+    actor: ExportableActor,
+    initial_memory: Mapping[str, torch.Tensor] | None = None,
 ) -> Program:
     """Record one policy step and two sub-steps of the live environment as a Program.
 
@@ -187,9 +189,10 @@ class _Builder:
         self._check_shapes()
         paths = _index_paths(self.roots)
         modules = [value for value in self.roots.values() if isinstance(value, torch.nn.Module)]
+        replace_masked_writes(recording)
         regions = tie_aliases(recording)
         frozen = frozen_tensors(recording, regions, paths, modules)
-        replace_boolean_masks(recording)
+        replace_constant_masks(recording)
         written = self._written_by_observations()
         after_policy, after_sub_step = pipeline.boundaries[:2]
         default = {ACTIONS: pipeline.actions, OBSERVATIONS: pipeline.observations, **after_policy.outputs}
@@ -226,8 +229,8 @@ class _Builder:
                 after = self.pipeline.recording.tensors[boundary.inputs[item.input_name]]
                 if before.shape != after.shape or before.dtype != after.dtype:
                     raise ComponentError(
-                        f"{item} has {describe(before)} before a step and {describe(after)} after it. The shape and dtype "
-                        "of a component must stay the same from call to call."
+                        f"{item} has {describe(before)} before a step and {describe(after)} after it. "
+                        "The shape and dtype of a component must stay the same from call to call."
                     )
 
     def _written_by_observations(self) -> set[str]:
@@ -283,9 +286,7 @@ def _unused(name: str, taken: set[str]) -> str:
     return next(f"{name}_{number}" for number in itertools.count(2) if f"{name}_{number}" not in taken)
 
 
-def _module(
-    graph: fx.Graph, recording: Recording, roots: dict[str, object]
-) -> tuple[fx.GraphModule, dict[str, str]]:
+def _module(graph: fx.Graph, recording: Recording, roots: dict[str, object]) -> tuple[fx.GraphModule, dict[str, str]]:
     """The graph as a module that owns copies of its constants on the CPU, and names for those that are weights."""
     graph.eliminate_dead_code()
     _move_to_cpu(graph)

@@ -68,9 +68,7 @@ class EscapeGuard(TorchFunctionMode):
         self._protect(tensors)
         return func(*args, **kwargs)
 
-    def _read(
-        self, name: str, func: Callable[..., Any], tensors: list[torch.Tensor], args: Any, kwargs: Any
-    ) -> Any:
+    def _read(self, name: str, func: Callable[..., Any], tensors: list[torch.Tensor], args: Any, kwargs: Any) -> Any:
         if any(self._recording.depends_on_arguments(tensor) for tensor in tensors):
             raise DataDependentError(data_dependent_message(_ESCAPES[name], calling_line()))
         with disable_proxy_modes_tracing():

@@ -88,10 +88,11 @@ class Geometry:
 
     def same_place(self, other: "Geometry") -> bool:
         """Whether the two are the same tensor but for the Python object; strides of size-1 dimensions do not count."""
-        return (
-            (self.address, self.shape, self.dtype) == (other.address, other.shape, other.dtype)
-            and self._effective_strides() == other._effective_strides()
-        )
+        return (self.address, self.shape, self.dtype) == (
+            other.address,
+            other.shape,
+            other.dtype,
+        ) and self._effective_strides() == other._effective_strides()
 
     def _effective_strides(self) -> list[int]:
         return [stride for size, stride in zip(self.shape, self.strides, strict=True) if size != 1]
@@ -149,7 +150,8 @@ def _emit_flat(graph: fx.Graph, base: fx.Node, geometry: Geometry) -> fx.Node:
 
 def _emit_cut(graph: fx.Graph, flat: fx.Node, length: int, offset: int, view: Geometry) -> fx.Node:
     axes = _merged_axes(view)
-    node, lead = flat, []
+    node = flat
+    lead: list[int] = []
     for position, axis in enumerate(axes):
         inner = 1 + sum((rest.size - 1) * rest.stride for rest in axes[position + 1 :])
         start = max(0, min(offset, length - axis.size * axis.stride))

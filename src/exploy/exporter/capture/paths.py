@@ -27,16 +27,12 @@ class PathIndex:
 
     def __init__(self, roots: dict[str, object]):
         self._named = [
-            named
-            for found in walk(roots, skip=_BOOKKEEPING)
-            if (named := _named(found.path, found.value)) is not None
+            named for found in walk(roots, skip=_BOOKKEEPING) if (named := _named(found.path, found.value)) is not None
         ]
 
     def find(self, geometry: Geometry) -> str | None:
         """The path to this tensor, else to the smallest one that contains it, else None."""
-        around = [
-            named for named in self._named if named.start <= geometry.start and geometry.stop <= named.stop
-        ]
+        around = [named for named in self._named if named.start <= geometry.start and geometry.stop <= named.stop]
         if not around or geometry.start == geometry.stop:
             return None
         best = min(around, key=lambda named: (named.stop - named.start, named.shape != geometry.shape))

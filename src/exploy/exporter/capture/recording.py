@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode, make_fx
 from torch.utils.weak import WeakIdKeyDictionary
 
 from exploy.errors import CaptureError, DataDependentError, ExployError
@@ -20,6 +20,12 @@ from exploy.exporter.capture.location import calling_line, raising_line
 STAGE = "exploy_stage"
 WHERE = "exploy_where"
 ENTRY = "entry"
+CONSTANT_MASKS = "exploy_constant_masks"
+INDEXING = (
+    torch.ops.aten.index.Tensor,
+    torch.ops.aten.index_put_.default,
+    torch.ops.aten.index_put.default,
+)
 
 _CONTROL_FLOW_HINT = "get value out of a tracing tensor"
 
@@ -98,8 +104,7 @@ class Recording:
         return None if tensor is None else Geometry.of(tensor)
 
     def _attach(self, arguments: tuple[torch.Tensor, ...]) -> None:
-        mode = get_proxy_mode()
-        tracer = getattr(mode, "tracer", None)
+        tracer: Any = getattr(get_proxy_mode(), "tracer", None)
         if not isinstance(getattr(tracer, "tensor_tracker", None), WeakIdKeyDictionary):
             raise CaptureError(
                 f"torch {torch.__version__} records operations in a way that this version of exploy does not "
@@ -118,13 +123,30 @@ class Recording:
         self.tensors[node] = tensor
         if WHERE not in node.meta:
             node.meta[WHERE] = calling_line()
-        if _has_data_dependent_size(self, node) and self._taint.reaches(node):
+        if self._size_depends_on_arguments(node):
             name = str(node.target).removeprefix("aten.").split(".")[0]
             raise DataDependentError(
                 f"{node.meta[WHERE]}: the size of the result of `{name}` depends on values of an input, "
                 "which a file with fixed shapes cannot express. Use torch.where() or a multiplication by "
                 "the mask, which keep the shape."
             )
+
+    def _size_depends_on_arguments(self, node: fx.Node) -> bool:
+        target = node.target
+        if target in INDEXING:
+            indices = enumerate(node.args[1])  # type: ignore[arg-type]
+            masks = {position: index for position, index in indices if is_mask(self, index)}
+            constant = {position: mask for position, mask in masks.items() if not self._taint.reaches(mask)}
+            node.meta[CONSTANT_MASKS] = {position: self._hits(mask) for position, mask in constant.items()}
+            return target is INDEXING[0] and len(constant) < len(masks)
+        has_dynamic_size = isinstance(target, torch._ops.OpOverload) and torch.Tag.dynamic_output_shape in target.tags
+        return has_dynamic_size and self._taint.reaches(node)
+
+    def _hits(self, mask: fx.Node) -> list[torch.Tensor]:
+        tensor = self.tensor(mask)
+        assert tensor is not None
+        with disable_proxy_modes_tracing():
+            return [index.clone() for index in tensor.nonzero(as_tuple=True)]
 
 
 def data_dependent_message(what: str, where: str) -> str:
@@ -198,7 +220,7 @@ def mutated_arguments(node: fx.Node) -> list[fx.Node]:
     """The arguments that an operator writes to in place."""
     if not isinstance(node.target, torch._ops.OpOverload):
         return []
-    mutated = []
+    mutated: list[fx.Node] = []
     for argument, value in _bound_arguments(node, node.target):
         if argument.alias_info is not None and argument.alias_info.is_write:
             values = value if isinstance(value, list | tuple) else [value]
@@ -226,15 +248,6 @@ def _bound_arguments(node: fx.Node, target: Any) -> Iterator[tuple[Any, Any]]:
             yield argument, node.args[position]
         elif argument.name in node.kwargs:
             yield argument, node.kwargs[argument.name]
-
-
-def _has_data_dependent_size(recording: Recording, node: fx.Node) -> bool:
-    target = node.target
-    if not isinstance(target, torch._ops.OpOverload) or torch.Tag.dynamic_output_shape not in target.tags:
-        return False
-    if target is not torch.ops.aten.index.Tensor:
-        return True
-    return any(is_mask(recording, index) for index in node.args[1])  # type: ignore[union-attr]
 
 
 def is_mask(recording: Recording, index: object) -> bool:

@@ -51,11 +51,16 @@ class Snapshot:
         address = storage.data_ptr()
         if address == 0 or address in self._storages:
             return
-        flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)  # type: ignore[call-overload]
+        flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
         self._storages[address] = (flat, flat.clone())
 
     def restore(self) -> None:
         """Put everything back as it was when the snapshot was taken."""
+        # Inference mode is where tensors that were made in it, and all others, may be written to.
+        with torch.inference_mode():
+            self._restore()
+
+    def _restore(self) -> None:
         for _, current, saved in self._attributes:
             _restore_mapping(current, saved)
         for sequence, items in self._sequences:

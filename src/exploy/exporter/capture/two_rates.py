@@ -12,13 +12,19 @@ import torch
 from torch import fx
 
 from exploy.errors import CaptureError
-from exploy.exporter.capture.aliases import VIEW, Region, alias_parent, shared_root
+from exploy.exporter.capture.aliases import FED, VIEW, Region, alias_parent, shared_root
 from exploy.exporter.capture.geometry import Geometry
 from exploy.exporter.capture.recording import STAGE, WHERE, Recording, mutated_arguments
 
 aten = torch.ops.aten
 
-OBSERVE, ACT, PROCESS, FIRST_SUB_STEP, SECOND_SUB_STEP = "observe", "act", "process", "sub_step_1", "sub_step_2"
+OBSERVE, ACT, PROCESS, FIRST_SUB_STEP, SECOND_SUB_STEP = (
+    "observe",
+    "act",
+    "process",
+    "sub_step_1",
+    "sub_step_2",
+)
 SUB_STEPS = (FIRST_SUB_STEP, SECOND_SUB_STEP)
 
 
@@ -129,7 +135,7 @@ class _Splitter:
             return False
         feeding = {argument.node for argument in region.arguments}
         for node in self.recording.graph.nodes:
-            if node.meta.get("exploy_fed") in feeding:
+            if node.meta.get(FED) in feeding:
                 continue
             if any(self.root(target) is root for target in mutated_arguments(node)):
                 return False
@@ -277,9 +283,12 @@ def _same_plain_arguments(one: fx.Node, two: fx.Node) -> bool:
 
 
 def _different_sub_steps(one: fx.Node | None, two: fx.Node | None) -> str:
-    place = next((str(node.meta[WHERE]) for node in (one, two) if node is not None and WHERE in node.meta), "apply_actions()")
+    place = next(
+        (str(node.meta[WHERE]) for node in (one, two) if node is not None and WHERE in node.meta),
+        "apply_actions()",
+    )
     return (
-        f"{place}: apply_actions() does different things in two sub-steps in a row, probably because of a Python counter "
-        "or flag, which a file cannot follow. Keep such state in a tensor, register it as a Memory, and choose with "
+        f"{place}: apply_actions() does different things in two sub-steps in a row, probably because of a Python "
+        "counter or flag, which a file cannot follow. Keep such state in a tensor, register it as a Memory, and choose with "
         "torch.where()."
     )

@@ -18,7 +18,7 @@ class ExportableActor(torch.nn.Module, ABC):
     def forward(self, obs: torch.Tensor) -> torch.Tensor:
         """Compute actions from a batch of observations of shape (batch_size, obs_dim)."""
 
-    def reset(self, dones: torch.Tensor) -> None:  # noqa: B027 - a stateless actor has nothing to reset
+    def reset(self, dones: torch.Tensor) -> None:
         """Reset the internal state of those environments whose flag in `dones` (batch_size,) is True."""
 
     def get_state(self) -> tuple[torch.Tensor, ...] | None:
@@ -89,7 +89,9 @@ def add_actor_memory(
     )
 
 
-def _states(get_hidden_states_func: Callable[[], tuple[torch.Tensor, ...] | None]) -> tuple[torch.Tensor, ...]:
+def _states(
+    get_hidden_states_func: Callable[[], tuple[torch.Tensor, ...] | None],
+) -> tuple[torch.Tensor, ...]:
     states = get_hidden_states_func()
     if isinstance(states, torch.Tensor):
         states = (states,)

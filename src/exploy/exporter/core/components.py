@@ -247,7 +247,7 @@ class Connection:
         setter: Writes the value into the environment.
     """
 
-    def __init__(self, name: str, getter: Callable[[], Any], setter: Callable[[Any], None]):
+    def __init__(self, name: str, getter: Callable[[], Any], setter: Callable[[Any], object]):
         self._name = checked_name(name, "Connection")
         if not callable(getter) or not callable(setter):
             raise ComponentError(f"Connection({name!r}) needs two callables, a getter and a setter.")

@@ -4,7 +4,7 @@ import contextlib
 import json
 import platform
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from importlib import metadata as package_metadata
 from pathlib import Path
@@ -23,6 +23,7 @@ from exploy.exporter.capture.capture import capture
 from exploy.exporter.capture.program import Program
 from exploy.exporter.core.actor import make_exportable_actor
 from exploy.exporter.core.components import to_numpy
+from exploy.exporter.core.evaluation_mode import evaluation_mode
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.runtime.session import open_session
 from exploy.verify.export_checks import check_against_environment, check_against_program
@@ -138,9 +139,7 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         step_count = int(input_data.get(STEP_COUNT, torch.tensor(0)))
         return tuple((sub_step if step_count % self.env.decimation else default).values())
 
-    def export(
-        self, onnx_path: str | Path, onnx_file_name: str, model_source: dict[str, Any] | None = None
-    ) -> Path:
+    def export(self, onnx_path: str | Path, onnx_file_name: str, model_source: dict[str, Any] | None = None) -> Path:
         """Export to ONNX, with the two paths as plain graphs in `debug/` for viewing.
 
         Args:
@@ -158,7 +157,7 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         decimation = _checked_decimation(self.env)
         self.env.prepare_export()
         self.register_modules()
-        with _evaluation_mode([self.actor, *self.env.context_manager().modules]):
+        with evaluation_mode([self.actor, *self.env.context_manager().modules]):
             program = self._program = self._capture()
             paths = join_paths(lower(program, self.opset_version, self.ir_version), program, decimation)
             contract = self._contract(program, paths, decimation)
@@ -172,7 +171,7 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         return target
 
     def _capture(self) -> Program:
-        with _evaluation_mode([self.actor, *self.env.context_manager().modules]):
+        with evaluation_mode([self.actor, *self.env.context_manager().modules]):
             return capture(self.env, self.actor, self.initial_memory)
 
     def _verify(self, program: Program, data: bytes, decimation: int) -> None:
@@ -223,7 +222,8 @@ class OnnxEnvironmentExporter(torch.nn.Module):
             text = value if isinstance(value, str) else _to_json(f"metadata()[{key!r}]", value)
             if properties.get(key, text) != text:
                 raise MetadataError(
-                    f"metadata() says {key} = {text}, but the file says {properties[key]}. Leave the key out of metadata()."
+                    f"metadata() says {key} = {text}, but the file says {properties[key]}. "
+                    "Leave the key out of metadata()."
                 )
             properties[key] = text
         for name, value in self.env.context_manager().metadata.items():
@@ -233,19 +233,6 @@ class OnnxEnvironmentExporter(torch.nn.Module):
                 )
             properties[name] = _to_json(f"the metadata of {name!r}", value)
         return properties
-
-
-@contextlib.contextmanager
-def _evaluation_mode(modules: Iterable[torch.nn.Module]) -> Iterator[None]:
-    """Put modules into evaluation mode, and each of their parts back into its own mode afterwards."""
-    modes = {part: part.training for module in modules for part in module.modules()}
-    try:
-        for part in modes:
-            part.training = False
-        yield
-    finally:
-        for part, training in modes.items():
-            part.training = training
 
 
 def _target(folder: str | Path, name: str) -> Path:
@@ -293,8 +280,8 @@ def _warn_of_unused(contract: Contract) -> None:
     if contract.unused_inputs:
         warnings.warn(
             f"No output depends on the Input{'s' if len(contract.unused_inputs) > 1 else ''} "
-            f"{', '.join(contract.unused_inputs)}; left out of the file. If the environment does read such a tensor, its "
-            "callback returns another one than the environment reads.",
+            f"{', '.join(contract.unused_inputs)}; left out of the file. If the environment does read such a tensor, "
+            "its callback returns another one than the environment reads.",
             UnusedInputWarning,
             stacklevel=4,
         )

@@ -128,7 +128,8 @@ class SessionWrapper:
         shape, dtype = tuple(_size(size) for size in expected.shape), np.dtype(_NUMPY_TYPES[expected.type])
         if array.shape != shape or array.dtype != dtype:
             raise RuntimeInputError(
-                f"Input {name!r} must have shape {shape} and type {dtype}, got shape {array.shape} and type {array.dtype}."
+                f"Input {name!r} must have shape {shape} and type {dtype}, "
+                f"got shape {array.shape} and type {array.dtype}."
             )
         return array
 

@@ -127,9 +127,7 @@ class TensorProxy:
         # Special methods of the tensor would make copy and pickle take the proxy for a tensor; an own
         # attribute gets here only while it is not set yet.
         if name.startswith("__") or name in TensorProxy.__slots__:
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
-            )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         return getattr(self._base, name)
 
     def __dir__(self) -> list[str]:
@@ -173,7 +171,7 @@ class TensorProxy:
         return -len(self._tensors) <= number < len(self._tensors)
 
     def _divide(self, idx: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Divide an index into the item that indexes the split dimension, and no other, and the rest.
+        """Divide an index into the item that indexes the split dimension and the rest.
 
         The item is None if there is none, or if only torch can tell which it is.
         """
@@ -185,7 +183,7 @@ class TensorProxy:
                 break
             dim += count
             if dim > self._split_dim:
-                return (item, items[:position] + items[position + 1 :]) if count == 1 else (None, items)
+                return item, items[:position] + items[position + 1 :]
         return None, items
 
 
@@ -244,10 +242,10 @@ def _views_along(tensor: torch.Tensor, dim: int) -> tuple[torch.Tensor, ...]:
 
 def _without_ellipsis(items: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
     """Replace an Ellipsis by the full slices it stands for, where this can be told without torch."""
-    positions = [position for position, item in enumerate(items) if item is Ellipsis]
-    if len(positions) != 1:
+    position = next((position for position, item in enumerate(items) if item is Ellipsis), None)
+    if position is None:
         return items
-    before, after = items[: positions[0]], items[positions[0] + 1 :]
+    before, after = items[:position], items[position + 1 :]
     counts = [_dims_indexed(item) for item in before + after]
     known = [count for count in counts if count is not None]
     if len(known) < len(counts):
@@ -265,6 +263,7 @@ def _dims_indexed(item: Any) -> int | None:
         return item.ndim if item.dtype in (torch.bool, torch.uint8) else 1
     if isinstance(item, np.ndarray) and item.ndim == 1:
         return 1
+    # With an Ellipsis, torch counts a mask of numpy as one dimension, whatever the number of its dimensions.
     return None
 
 

@@ -53,8 +53,7 @@ def _explain(program: Program, error: BaseException) -> str:
         if found:
             name = f"{found['op']}.{found['overload']}".replace("::", ".")
             return (
-                f"{_place(program, name)}: the operator {name} has no ONNX form. "
-                "Express it by other torch operations."
+                f"{_place(program, name)}: the operator {name} has no ONNX form. Express it by other torch operations."
             )
         cause = cause.__cause__ or cause.__context__
     first_line = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -133,9 +133,7 @@ def _inputs_read_by(value: ir.Value) -> set[str]:
     return names
 
 
-def _joined(
-    default: ir.Graph, sub_step: ir.Graph, used: list[str], order: list[str], decimation: int
-) -> ir.Graph:
+def _joined(default: ir.Graph, sub_step: ir.Graph, used: list[str], order: list[str], decimation: int) -> ir.Graph:
     prefix = _free_prefix([*used, *order, *(value.name or "" for value in default.outputs)])
     shared = {value.name or "": _copy_of(value) for value in default.inputs if value.name in used}
     weights = {name: value for path in (sub_step, default) for name, value in path.initializers.items()}

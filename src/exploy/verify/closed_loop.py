@@ -1,0 +1,260 @@
+"""Steps an environment and its exported file side by side and compares everything that the file gives."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from exploy.contract import STEP_COUNT, Contract, Memory, digest
+from exploy.errors import FileFormatError
+from exploy.exporter.capture.object_graph import resolve
+from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS
+from exploy.exporter.core.components import to_numpy
+from exploy.exporter.core.context_manager import ContextManager
+from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from exploy.exporter.core.session_wrapper import SessionWrapper
+from exploy.verify.tally import Tally
+
+NEEDS_HOOKS = "needs the hooks"
+
+Values = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Inputs and memories of the environment just before observations are computed from them."""
+
+    inputs: Values
+    memories: Values
+
+
+class ClosedLoop:
+    """One evaluation of a file against an environment.
+
+    Args:
+        env: The environment, which is stepped.
+        manager: The components to compare.
+        session: The file.
+        tally: Where comparisons are counted.
+        reseed_every: After how many steps memories are taken from the environment; 0 for never.
+
+    Raises:
+        FileFormatError: If the file was not made by exploy, or from an environment with other ports.
+    """
+
+    def __init__(
+        self,
+        env: ExportableEnvironment,
+        manager: ContextManager,
+        session: SessionWrapper,
+        tally: Tally,
+        reseed_every: int,
+    ):
+        self._env = env
+        self._manager = manager
+        self._session = session
+        self._actor = session.get_actor()
+        self._contract = _contract_for(session, manager)
+        self._tally = tally
+        self._reseed_every = reseed_every
+        self._registered = {m.input: m for m in self._contract.memories if not m.carried}
+        self._memories: Values = {m.input: m.initial_value() for m in self._contract.memories}
+        self._hook_reading: _Reading | None = None
+        self._sub_steps_seen = 0
+        self._was_reset = False
+        self._step_number = 0
+        self._got: Values = {}
+
+    def run(self, num_steps: int, after_step: Callable[[int], None]) -> torch.Tensor:
+        """Evaluate over some policy steps and return the last observations.
+
+        Args:
+            num_steps: How many policy steps to make.
+            after_step: Called with the number of each step that is done.
+        """
+        self._env.register_evaluation_hooks(self._on_update, self._on_reset, self._on_sub_step)
+        try:
+            return self._run(num_steps, after_step)
+        finally:
+            self._env.register_evaluation_hooks(_ignore, _ignore, _ignore)
+
+    def _run(self, num_steps: int, after_step: Callable[[int], None]) -> torch.Tensor:
+        with _gradient_mode(self._manager):
+            observations, reading = self._observe_reset()
+            self._memories |= reading.memories
+            for self._step_number in range(num_steps):
+                self._watch_frozen()
+                if self._step_number and self._reseed_every and self._step_number % self._reseed_every == 0:
+                    self._memories |= reading.memories
+                observations, reading = self._policy_step(observations, reading)
+                after_step(self._step_number)
+        return observations
+
+    # -- hooks that the environment calls ---------------------------------------------------------------------------
+
+    def _on_update(self) -> None:
+        self._hook_reading = _Reading(self._read_inputs(), self._read_memories(self._registered))
+
+    def _on_reset(self) -> None:
+        self._was_reset = True
+        self._reset_actor()
+
+    def _on_sub_step(self, sub_step: int) -> None:
+        self._sub_steps_seen += 1
+        if sub_step > 0:
+            self._run_file(sub_step, self._read_inputs())
+        self._compare_outputs(sub_step, list(self._manager.get_output_names()))
+
+    # -- one policy step --------------------------------------------------------------------------------------------
+
+    def _policy_step(self, observations: torch.Tensor, reading: _Reading) -> tuple[torch.Tensor, _Reading]:
+        self._run_file(0, reading.inputs)
+        self._compare(OBSERVATIONS, to_numpy(observations), 0)
+        actions = self._act(observations)
+        self._hook_reading, self._sub_steps_seen, self._was_reset = None, 0, False
+        observations, done = self._env.step(actions)
+        if not self._sub_steps_seen:
+            self._catch_up(done)
+        if done or self._was_reset:
+            if not self._was_reset:
+                self._reset_actor()
+            observations, reading = self._observe_reset()
+            self._memories |= reading.memories
+            return observations, reading
+        reading = self._hook_reading or _Reading(self._read_inputs(), self._read_memories(self._known_after_step()))
+        if not self._sub_steps_seen:
+            self._memories |= {
+                name: reading.memories[name] for name in self._lost_without_hooks() & set(reading.memories)
+            }
+        return observations, reading
+
+    def _act(self, observations: torch.Tensor) -> torch.Tensor:
+        if self._actor is None:
+            self._tally.not_compared[ACTIONS] = "the session has no actor"
+            return torch.from_numpy(self._got[ACTIONS].copy()).to(self._env.empty_actions().device)
+        actions: torch.Tensor = self._actor(observations)
+        self._compare(ACTIONS, to_numpy(actions), 0)
+        return actions
+
+    def _observe_reset(self) -> tuple[torch.Tensor, _Reading]:
+        """Observations of a fresh state, and the inputs and memories that they were computed from."""
+        before = self._read_memories(self._registered)
+        observations = self._env.observations_reset()
+        if self._hook_reading is not None:
+            return observations, self._hook_reading
+        memories = self._read_memories(self._registered)
+        memories |= {name: before[name] for name, memory in self._registered.items() if memory.written_by_observations}
+        return observations, _Reading(self._read_inputs(), memories)
+
+    def _catch_up(self, done: bool) -> None:
+        """Without hooks: run the sub-steps that went by, and compare what they give without fresh inputs."""
+        inputs = self._read_inputs()
+        for sub_step in range(1, self._contract.decimation):
+            self._run_file(sub_step, inputs)
+        names = []
+        for name in self._manager.get_output_names():
+            if self._needs_hooks(name):
+                self._tally.not_compared[name] = NEEDS_HOOKS
+            else:
+                names.append(name)
+        if not done:
+            self._compare_outputs(self._contract.decimation - 1, names)
+
+    def _needs_hooks(self, output: str) -> bool:
+        reads_fresh_inputs = self._contract.decimation > 1 and bool(self._contract.sub_step_inputs.get(output))
+        memory = next((item for item in self._registered.values() if item.output == output), None)
+        return reads_fresh_inputs or (memory is not None and memory.written_by_observations)
+
+    def _lost_without_hooks(self) -> set[str]:
+        """Memories that the file cannot follow through sub-steps whose inputs nobody has shown it."""
+        if self._contract.decimation == 1:
+            return set()
+        return {name for name, memory in self._registered.items() if self._contract.sub_step_inputs.get(memory.output)}
+
+    def _known_after_step(self) -> dict[str, Memory]:
+        """Memories whose value before the observations can still be read after them."""
+        return {name: memory for name, memory in self._registered.items() if not memory.written_by_observations}
+
+    # -- small parts ------------------------------------------------------------------------------------------------
+
+    def _run_file(self, step_count: int, inputs: Values) -> None:
+        values = {name: value for name, value in (inputs | self._memories).items() if name in self._session.input_names}
+        self._session(**values, **{STEP_COUNT: np.array(step_count, dtype=np.int32)})
+        self._got = {name: self._session.get_output_value(name) for name in self._session.output_names}
+        for memory in self._contract.memories:
+            self._memories[memory.input] = self._got[memory.output]
+
+    def _compare_outputs(self, sub_step: int, names: list[str]) -> None:
+        for output in self._manager.get_output_components():
+            if output.output_name in names:
+                self._compare(output.output_name, output.value_numpy, sub_step)
+
+    def _compare(self, name: str, expected: np.ndarray, sub_step: int) -> None:
+        self._tally.compare(name, expected, self._got[name], self._step_number, sub_step)
+
+    def _read_inputs(self) -> Values:
+        return {
+            item.input_name: to_numpy(item.fetch())
+            for item in self._manager.get_input_components()
+            if item.input_name not in self._registered
+        }
+
+    def _read_memories(self, wanted: dict[str, Memory]) -> Values:
+        components = self._manager.get_memory_components()
+        return {item.input_name: item.value_numpy for item in components if item.input_name in wanted}
+
+    def _reset_actor(self) -> None:
+        if self._actor is not None:
+            actions = self._env.empty_actions()
+            self._actor.reset(torch.ones(actions.shape[0], dtype=torch.bool, device=actions.device))
+
+    def _watch_frozen(self) -> None:
+        roots = {"env": self._env, "actor": self._actor}
+        for frozen in self._contract.frozen:
+            live = resolve(roots.get(frozen.name.partition(".")[0]), frozen.name)
+            value = to_numpy(live) if isinstance(live, torch.Tensor) else live
+            if isinstance(value, np.ndarray) and value.shape == frozen.shape and digest(value) != frozen.sha256:
+                self._tally.changed_frozen.setdefault(frozen.name, self._step_number)
+
+
+def _ignore(*_: object) -> None:
+    """Stand in for a hook when no evaluation is running."""
+
+
+def _contract_for(session: SessionWrapper, manager: ContextManager) -> Contract:
+    contract = session.contract
+    if contract is None:
+        raise FileFormatError(f"{session.onnx_file_path} was not made by exploy: it carries no contract.")
+    carried = {name for memory in contract.memories if memory.carried for name in (memory.input, memory.output)}
+    own = {STEP_COUNT, ACTIONS, OBSERVATIONS}
+    in_file = {port.name for port in (*contract.inputs, *contract.outputs)} - carried - own
+    registered = {*manager.get_input_names(), *manager.get_output_names()} - set(contract.unused_inputs)
+    if in_file != registered:
+        raise FileFormatError(
+            f"{session.onnx_file_path} does not belong to this environment: only the file has "
+            f"{sorted(in_file - registered)}, only the environment has {sorted(registered - in_file)}. Export again."
+        )
+    return contract
+
+
+@contextlib.contextmanager
+def _gradient_mode(manager: ContextManager) -> Iterator[None]:
+    """Inference mode where the environment lives in it, else no gradients.
+
+    Stepping an ordinary environment in inference mode would leave it with tensors that cannot be written to afterwards.
+    """
+    tensors = [item.fetch() for item in (*manager.get_input_components(), *manager.get_output_components())]
+    if any(tensor.is_inference() for tensor in tensors):
+        with torch.inference_mode():
+            yield
+    else:
+        with torch.no_grad():
+            yield
+
+
+def has_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()

@@ -1,0 +1,94 @@
+"""Keeps count of comparisons and prints them as a table."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from exploy.verify.compare import Difference, difference
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Where an output was first found to differ."""
+
+    step: int
+    sub_step: int
+    difference: Difference
+
+    def __str__(self) -> str:
+        return f"step {self.step}, sub-step {self.sub_step}: {self.difference}"
+
+
+@dataclass
+class OutputTally:
+    """What is known of one output."""
+
+    compared: int = 0
+    mismatches: int = 0
+    worst_error: float = 0.0
+    first: Mismatch | None = None
+
+
+@dataclass
+class Tally:
+    """All comparisons of an evaluation."""
+
+    atol: float
+    rtol: float
+    outputs: dict[str, OutputTally] = field(default_factory=dict)
+    not_compared: dict[str, str] = field(default_factory=dict)
+    changed_frozen: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether something was compared and nothing differed."""
+        compared = sum(output.compared for output in self.outputs.values())
+        return compared > 0 and not any(output.mismatches for output in self.outputs.values())
+
+    @property
+    def mismatches(self) -> int:
+        """Number of comparisons that failed."""
+        return sum(output.mismatches for output in self.outputs.values())
+
+    def compare(self, name: str, expected: np.ndarray, got: np.ndarray, step: int, sub_step: int) -> None:
+        """Compare one value with the environment's and remember the result."""
+        output = self.outputs.setdefault(name, OutputTally())
+        output.compared += 1
+        with np.errstate(invalid="ignore"):
+            errors = np.abs(expected.astype(np.float64) - got.astype(np.float64))
+        finite = errors[np.isfinite(errors)]
+        output.worst_error = max(output.worst_error, float(finite.max()) if finite.size else 0.0)
+        found = difference(expected, got, self.atol, self.rtol)
+        if found is not None:
+            output.mismatches += 1
+            output.worst_error = max(output.worst_error, found.error)
+            output.first = output.first or Mismatch(step, sub_step, found)
+
+    def print(self, console: Console, steps: int) -> None:
+        """Print the verdict and a table of all outputs."""
+        if self.ok:
+            console.print(f"The file agrees with the environment over {steps} steps.")
+        elif self.mismatches:
+            console.print(f"The file does NOT agree with the environment ({steps} steps).")
+        else:
+            console.print("Nothing could be compared, so nothing is proven.")
+        for name, step in self.changed_frozen.items():
+            console.print(
+                f"  {escape(name)} is frozen in the file, but changed in the environment at step {step}: "
+                "register it as an Input or Memory.",
+                soft_wrap=True,
+            )
+        console.print(self._table())
+
+    def _table(self) -> Table:
+        table = Table("output", "compared", "worst error", "result")
+        for name, output in self.outputs.items():
+            result = f"differs, first at {output.first}" if output.first else "agrees"
+            table.add_row(escape(name), str(output.compared), f"{output.worst_error:.3g}", escape(result))
+        for name, reason in self.not_compared.items():
+            if name not in self.outputs:
+                table.add_row(escape(name), "0", "-", f"not compared: {reason}")
+        return table
