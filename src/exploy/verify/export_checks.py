@@ -11,7 +11,7 @@ from exploy.errors import ExployError, VerificationError
 from exploy.exporter.capture.capture import live_objects
 from exploy.exporter.capture.object_graph import resolve
 from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, Program
-from exploy.exporter.capture.snapshot import Snapshot
+from exploy.exporter.capture.snapshot import ProtectUnseen, Snapshot
 from exploy.exporter.core.actor import ExportableActor
 from exploy.exporter.core.components import to_numpy
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
@@ -94,7 +94,8 @@ class _EnvironmentCheck:
     def run(self, scale: float) -> None:
         self._generator = torch.Generator().manual_seed(0)
         self._scale = scale
-        with Snapshot(live_objects(self._env, self._actor)) as self._snapshot, torch.inference_mode():
+        self._snapshot = Snapshot(live_objects(self._env, self._actor))
+        with self._snapshot, ProtectUnseen(self._snapshot), torch.inference_mode():
             self._vary(self._manager.get_memory_components())
             memories = {item.input_name: to_numpy(item.fetch()) for item in self._manager.get_memory_components()}
             memories |= {m.input_name: to_numpy(m.initial) for m in self._program.memories if m.carried}

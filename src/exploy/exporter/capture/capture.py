@@ -288,8 +288,8 @@ def _unused(name: str, taken: set[str]) -> str:
 
 def _module(graph: fx.Graph, recording: Recording, roots: dict[str, object]) -> tuple[fx.GraphModule, dict[str, str]]:
     """The graph as a module that owns copies of its constants on the CPU, and names for those that are weights."""
-    graph.eliminate_dead_code()
-    _move_to_cpu(graph)
+    graph.eliminate_dead_code(is_impure_node=_has_effect)
+    _make_portable(graph)
     constants: dict[str, torch.Tensor] = {}
     for node in graph.nodes:
         if node.op == "get_attr" and node.target not in constants:
@@ -312,14 +312,22 @@ def _weight_names(recording: Recording, constants: dict[str, torch.Tensor], root
     return {name: known[address] for name, address in addresses.items() if address in known}
 
 
-def _move_to_cpu(graph: fx.Graph) -> None:
+def _has_effect(node: fx.Node) -> bool:
+    return node.op in ("placeholder", "output") or bool(mutated_arguments(node))
+
+
+def _make_portable(graph: fx.Graph) -> None:
+    """Let every operator run on the CPU and draw from no generator of the environment."""
+
     def moved(argument: Any) -> Any:
         return torch.device("cpu") if isinstance(argument, torch.device) else argument
 
     for node in graph.nodes:
         if node.op == "call_function":
             node.args = fx.node.map_aggregate(node.args, moved)
-            node.kwargs = fx.node.map_aggregate(node.kwargs, moved)
+            kwargs = {name: value for name, value in node.kwargs.items() if name != "generator"}
+            node.kwargs = fx.node.map_aggregate(kwargs, moved)
+    graph.eliminate_dead_code(is_impure_node=_has_effect)
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:

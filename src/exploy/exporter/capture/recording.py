@@ -5,6 +5,7 @@ pipeline that it belongs to, and the line of user code that called it.
 """
 
 import contextlib
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,7 +27,11 @@ INDEXING = (
     torch.ops.aten.index_put_.default,
     torch.ops.aten.index_put.default,
 )
-
+_UNTAGGED_DYNAMIC_SIZES = (
+    torch.ops.aten.nonzero_numpy.default,
+    torch.ops.aten.where.default,
+    torch.ops.aten.repeat_interleave.self_Tensor,
+)
 _CONTROL_FLOW_HINT = "get value out of a tracing tensor"
 
 
@@ -123,8 +128,9 @@ class Recording:
         self.tensors[node] = tensor
         if WHERE not in node.meta:
             node.meta[WHERE] = calling_line()
-        if self._size_depends_on_arguments(node):
-            name = str(node.target).removeprefix("aten.").split(".")[0]
+        origin = node.args[0] if node.target is operator.getitem else node
+        if isinstance(origin, fx.Node) and self._size_depends_on_arguments(origin):
+            name = str(origin.target).removeprefix("aten.").split(".")[0]
             raise DataDependentError(
                 f"{node.meta[WHERE]}: the size of the result of `{name}` depends on values of an input, "
                 "which a file with fixed shapes cannot express. Use torch.where() or a multiplication by "
@@ -139,8 +145,7 @@ class Recording:
             constant = {position: mask for position, mask in masks.items() if not self._taint.reaches(mask)}
             node.meta[CONSTANT_MASKS] = {position: self._hits(mask) for position, mask in constant.items()}
             return target is INDEXING[0] and len(constant) < len(masks)
-        has_dynamic_size = isinstance(target, torch._ops.OpOverload) and torch.Tag.dynamic_output_shape in target.tags
-        return has_dynamic_size and self._taint.reaches(node)
+        return _has_dynamic_size(target) and self._taint.reaches(node)
 
     def _hits(self, mask: fx.Node) -> list[torch.Tensor]:
         tensor = self.tensor(mask)
@@ -248,6 +253,12 @@ def _bound_arguments(node: fx.Node, target: Any) -> Iterator[tuple[Any, Any]]:
             yield argument, node.args[position]
         elif argument.name in node.kwargs:
             yield argument, node.kwargs[argument.name]
+
+
+def _has_dynamic_size(target: object) -> bool:
+    if target in _UNTAGGED_DYNAMIC_SIZES:
+        return True
+    return isinstance(target, torch._ops.OpOverload) and torch.Tag.dynamic_output_shape in target.tags
 
 
 def is_mask(recording: Recording, index: object) -> bool:

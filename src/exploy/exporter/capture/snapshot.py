@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_iter
 
 from exploy.exporter.capture.object_graph import instance_dict, state_of, walk
 
@@ -133,6 +135,22 @@ class Snapshot:
         if isinstance(value, torch.nn.Module):
             for name in ("_parameters", "_buffers", "_modules"):
                 self._attributes.append((path, attributes[name], dict(attributes[name])))
+
+
+class ProtectUnseen(TorchFunctionMode):
+    """While active, puts every tensor that reaches a torch function under a snapshot's protection first."""
+
+    def __init__(self, snapshot: Snapshot):
+        super().__init__()
+        self._snapshot = snapshot
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Protect the tensors among the arguments, then call the function."""
+        kwargs = kwargs or {}
+        for item in tree_iter((args, kwargs)):
+            if isinstance(item, torch.Tensor):
+                self._snapshot.protect(item)
+        return func(*args, **kwargs)
 
 
 def _restore_mapping(current: dict[Any, Any], saved: dict[Any, Any]) -> None:

@@ -289,6 +289,6 @@ def _different_sub_steps(one: fx.Node | None, two: fx.Node | None) -> str:
     )
     return (
         f"{place}: apply_actions() does different things in two sub-steps in a row, probably because of a Python "
-        "counter or flag, which a file cannot follow. Keep such state in a tensor, register it as a Memory, and choose with "
-        "torch.where()."
+        "counter or flag, which a file cannot follow. Keep such state in a tensor, register it as a Memory, and "
+        "choose with torch.where()."
     )

@@ -27,6 +27,7 @@ class _Component:
 
     def __init__(self, name: str, get_from_env_cb: TensorCallback, metadata: Any = None):
         self._name = checked_name(name, type(self).__name__)
+        self._scope: tuple[str, ...] = ()
         if not callable(get_from_env_cb):
             raise ComponentError(
                 f"{self} needs a callback that returns a torch.Tensor, got {type(get_from_env_cb).__name__}. "
@@ -34,7 +35,6 @@ class _Component:
             )
         self._get_from_env_cb = get_from_env_cb
         self._metadata = metadata
-        self._scope: tuple[str, ...] = ()
         self._id = next(_next_id)
 
     def __repr__(self) -> str:

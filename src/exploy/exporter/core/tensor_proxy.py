@@ -91,7 +91,8 @@ class TensorProxy:
         """Index as the original tensor does, errors included.
 
         One integer at the split dimension indexes the split tensor there, and returns that very object if
-        nothing else is indexed. Only a list of integers at the split dimension stacks the tensors it names.
+        nothing else is indexed. A list of integers there, with nothing else indexed, stacks the split tensors
+        that it names and reads no others.
         """
         idx = args_to_tensor(idx)
         chosen, rest = self._divide(idx)

@@ -1,0 +1,147 @@
+"""Traced values must not leave torch: what comes back would be a constant in the file."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from exploy.errors import CaptureError, DataDependentError
+from exploy.exporter.core.components import Input, Output
+from tests.support.environments import TestEnvironment, assert_agrees, export, make_actor
+
+
+class Observing(TestEnvironment):
+    """Observes its state by a function that a test gives."""
+
+    num_observations = 2
+
+    def __init__(self, function: Callable[["Observing"], torch.Tensor]):
+        super().__init__()
+        self.function = function
+        self.state = torch.tensor([[0.5, -0.5]])
+        self.settings = torch.tensor([[2.0, 3.0]])
+        self.enabled = torch.tensor(True)
+        self.scratch = torch.zeros(1, 2)
+        self.context_manager().add_components(
+            [Input("state", lambda: self.state), Output("targets", lambda: self.targets)]
+        )
+
+    def observe(self):
+        return self.function(self)
+
+    def move(self):
+        self.state += self.noise(self.state)
+
+
+def branch(env: Observing) -> torch.Tensor:
+    return env.state if env.state.sum() > 0 else -env.state
+
+
+def assertion(env: Observing) -> torch.Tensor:
+    assert (env.state < 100).all()
+    return env.state
+
+
+def written_then_read(env: Observing) -> torch.Tensor:
+    env.scratch[:] = env.state
+    return env.settings * env.scratch[0, 0].item()
+
+
+ESCAPES: dict[str, Callable[[Observing], torch.Tensor]] = {
+    "an if": branch,
+    "an assert": assertion,
+    "item": lambda env: env.settings * env.state[0, 0].item(),
+    "float": lambda env: env.settings * float(env.state[0, 0]),
+    "int": lambda env: env.settings * int(env.state[0, 0]),
+    "a Python index": lambda env: env.settings * [1.0, 2.0][env.state.argmax()],
+    "tolist": lambda env: torch.tensor(env.state.tolist()),
+    "numpy": lambda env: torch.from_numpy(env.state.numpy() * 2),
+    "numpy of a detached copy": lambda env: torch.from_numpy(env.state.detach().cpu().numpy() * 2),
+    "np.asarray": lambda env: torch.from_numpy(np.asarray(env.state) * 2),
+    "np.array": lambda env: torch.from_numpy(np.array(env.state * 2)),
+    "a numpy function": lambda env: torch.as_tensor(np.sin(env.state)),
+    "np.from_dlpack": lambda env: torch.from_numpy(np.from_dlpack(env.state).copy()),
+    "torch.from_dlpack": lambda env: torch.from_dlpack(env.state),
+    "torch.equal": lambda env: env.state * torch.equal(env.state, env.settings),
+    "torch.allclose": lambda env: env.state * torch.allclose(env.state, env.settings),
+    "in": lambda env: env.state * (0.5 in env.state),
+    "nonzero": lambda env: env.settings * len(env.state.nonzero()),
+    "a masked read": lambda env: env.settings * env.state[env.state > 0].sum(),
+    "masked_select": lambda env: env.settings * env.state.masked_select(env.state > 0).sum(),
+    "unique": lambda env: env.settings * env.state.unique().sum(),
+    "where with one argument": lambda env: env.settings * torch.where(env.state > 0)[0].float().sum(),
+    "a buffer that was written from an input": written_then_read,
+    "as many values as hits": lambda env: env.settings.clone().index_put((env.state > -9,), env.state[0]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword")
+@pytest.mark.parametrize("function", ESCAPES.values(), ids=ESCAPES.keys())
+def test_refuses_with_file_and_line(function, tmp_path: Path):
+    env = Observing(function)
+    before = env.state.clone()
+    with pytest.raises(DataDependentError) as caught:
+        export(env, make_actor(2), tmp_path)
+    assert f"{Path(__file__).name}:" in str(caught.value)
+    assert not list(tmp_path.iterdir())
+    assert torch.equal(env.state, before)
+    assert torch.equal(env.scratch, torch.zeros(1, 2))
+
+
+def printing(env: Observing) -> torch.Tensor:
+    assert f"{env.state}".startswith("tensor(") and repr(env.state[0, 0]).startswith("tensor(")
+    return env.state * 2
+
+
+CONSTANTS: dict[str, Callable[[Observing], torch.Tensor]] = {
+    "a flag kept in a buffer": lambda env: env.state * 2 if env.enabled else env.state,
+    "a setting": lambda env: env.state * env.settings[0, 0].item(),
+    "a computed setting": lambda env: env.state * float((env.settings * 2).sum()),
+    "settings as numpy": lambda env: env.state * torch.from_numpy(env.settings.numpy() * 2),
+    "settings as a list": lambda env: env.state * torch.tensor(env.settings.tolist()),
+    "a constant mask": lambda env: env.state + env.settings[env.settings > 2.5].sum(),
+    "a constant mask over an input": lambda env: torch.cat([env.state[env.settings > 2.5], env.state[0, :1]])[None],
+    "printing": printing,
+}
+
+
+@pytest.mark.parametrize("function", CONSTANTS.values(), ids=CONSTANTS.keys())
+def test_constants_may_be_read_by_python(function, tmp_path: Path):
+    assert_agrees(Observing(function), make_actor(2), tmp_path, steps=5)
+
+
+def through_a_capsule(env: Observing) -> torch.Tensor:
+    return torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(env.state))
+
+
+def test_memory_that_comes_back_through_a_dlpack_capsule_is_still_the_input(tmp_path: Path):
+    assert_agrees(Observing(lambda env: through_a_capsule(env) * 2), make_actor(2), tmp_path, steps=5)
+
+
+def test_values_that_left_through_a_dlpack_capsule_are_still_guarded(tmp_path: Path):
+    with pytest.raises(DataDependentError, match="numpy"):
+        export(Observing(lambda env: torch.from_numpy(through_a_capsule(env).numpy() * 2)), make_actor(2), tmp_path)
+
+
+def test_distributions_may_check_their_arguments(tmp_path: Path):
+    def mean_of_normal(env: Observing) -> torch.Tensor:
+        return torch.distributions.Normal(env.state, env.settings).mean + 1.0
+
+    assert torch.distributions.Distribution._validate_args
+    assert_agrees(Observing(mean_of_normal), make_actor(2), tmp_path, steps=5)
+    assert torch.distributions.Distribution._validate_args
+
+
+def test_different_sub_steps_are_refused(tmp_path: Path):
+    class Alternating(Observing):
+        calls = 0
+
+        def apply_actions(self):
+            self.calls += 1
+            if self.calls % 2:
+                self.targets += self.state
+
+    with pytest.raises(CaptureError, match="different things in two sub-steps"):
+        export(Alternating(lambda env: env.state), make_actor(2), tmp_path)

@@ -1,0 +1,259 @@
+"""An export leaves the environment, the actor and the random generators as it found them."""
+
+import random
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from exploy.errors import VerificationError
+from exploy.exporter.capture.snapshot import Snapshot
+from exploy.exporter.core.actor import ExportableActor, add_actor_memory
+from exploy.exporter.core.components import Input, Memory, Output
+from exploy.exporter.core.evaluator import evaluate
+from tests.support.environments import TestEnvironment, export, make_actor
+
+
+class Messy(TestEnvironment):
+    """Rebinds, writes in place, counts in Python, appends to lists, draws numbers while it computes."""
+
+    num_observations = 3
+
+    def __init__(self):
+        super().__init__()
+        self.value = torch.ones(1, 3)
+        self.last = torch.zeros(1, 3)
+        self.cache = {"value": self.value}
+        self.log: list[int] = []
+        self.calls = 0
+        self.generator = torch.Generator().manual_seed(4)
+        self.numpy_generator = np.random.default_rng(4)
+        self.python_generator = random.Random(4)
+        self.slots = SimpleNamespace(count=0)
+        self.context_manager().add_components(
+            [
+                Input("value", lambda: self.value),
+                Memory("last", lambda: self.last),
+                Output("targets", lambda: self.targets),
+            ]
+        )
+
+    def observe(self):
+        self.calls += 1
+        self.slots.count += 1
+        self.log.append(self.calls)
+        self.cache["latest"] = self.value * 2
+        torch.rand(2, generator=self.generator), torch.rand(2)
+        self.numpy_generator.random(), np.random.rand(), self.python_generator.random(), random.random()
+        self.last = self.last + self.value
+        return self.last * 0.5
+
+    def process_actions(self, actions):
+        self.targets = actions * 2
+        self.value.mul_(1.0)
+
+    def move(self):
+        self.value += self.noise(self.value)
+
+    def fingerprint(self):
+        return (
+            [(name, id(item)) for name, item in vars(self).items()],
+            [tensor.tolist() for tensor in (self.value, self.last, self.targets)],
+            (self.calls, self.slots.count, list(self.log), list(self.cache)),
+            (self.generator.get_state().tolist(), self.numpy_generator.bit_generator.state),
+            (self.python_generator.getstate(), torch.get_rng_state().tolist(), random.getstate()),
+            np.random.get_state()[1].tolist(),
+        )
+
+
+class DropoutActor(ExportableActor):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.norm = torch.nn.BatchNorm1d(3)
+        self.net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2).eval())
+        self.calls = 0
+
+    def forward(self, obs):
+        self.calls += 1
+        return self.net(self.norm(obs))
+
+
+def test_environment_actor_and_generators_are_as_before(tmp_path: Path):
+    env, actor = Messy(), DropoutActor()
+    before = env.fingerprint()
+    weights = {name: value.clone() for name, value in actor.state_dict().items()}
+    export(env, actor, tmp_path)
+    assert env.fingerprint() == before
+    assert actor.calls == 0
+    assert actor.training and actor.net.training and actor.norm.training
+    assert not actor.net[2].training
+    assert all(torch.equal(value, weights[name]) for name, value in actor.state_dict().items())
+
+
+def test_a_failed_export_restores_as_well(tmp_path: Path):
+    class Failing(Messy):
+        def apply_actions(self):
+            raise KeyError("no such actuator")
+
+    env = Failing()
+    before = env.fingerprint()
+    with pytest.raises(KeyError, match="no such actuator"):
+        export(env, DropoutActor(), tmp_path)
+    assert env.fingerprint() == before
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_actor_is_exported_in_evaluation_mode(tmp_path: Path):
+    env, actor = Messy(), DropoutActor()
+    export(env, actor, tmp_path)
+    operators = {node.op_type for node in onnx.load(tmp_path / "debug" / "policy_default.onnx").graph.node}
+    assert "Dropout" not in operators and not any(name.startswith("Random") for name in operators)
+
+
+def test_two_exports_in_a_row_give_the_same_file(tmp_path: Path):
+    env, actor = Messy(), DropoutActor()
+    export(env, actor, tmp_path / "first")
+    export(env, actor, tmp_path / "second")
+    assert (tmp_path / "first/policy.onnx").read_bytes() == (tmp_path / "second/policy.onnx").read_bytes()
+
+
+def test_export_evaluate_export_gives_the_same_graph_and_weights(tmp_path: Path):
+    env, actor = Messy(), make_actor(3)
+    session = export(env, actor, tmp_path / "first")
+    evaluate(env, env.context_manager(), session, 7, verbose=False)
+    export(env, actor, tmp_path / "second")
+    first, second = (onnx.load(tmp_path / name / "policy.onnx").graph for name in ("first", "second"))
+    assert first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True)
+
+
+def test_export_after_reading_inputs_keeps_them(tmp_path: Path):
+    env, actor = Messy(), make_actor(3)
+    env.context_manager().read_inputs()
+    session = export(env, actor, tmp_path)
+    assert session.input_names == ["ctx.step_count", "value", "memory.last.in", "memory.env_targets.in"]
+
+
+def test_a_rebound_input_is_asked_for_again(tmp_path: Path):
+    env, actor = Messy(), make_actor(3)
+    env.context_manager().read_inputs()
+    env.value = torch.full((1, 3), 7.0)
+    session = export(env, actor, tmp_path)
+    assert "value" in session.input_names
+
+
+class StatefulActor(ExportableActor):
+    """A hidden state that reset() clears."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.cell = torch.nn.GRUCell(3, 2)
+        self.hidden = torch.zeros(1, 2)
+
+    def forward(self, obs):
+        self.hidden = self.cell(obs, self.hidden)
+        return self.hidden * 2
+
+    def reset(self, dones):
+        self.hidden = self.hidden.clone()
+        self.hidden[dones] = 0.0
+
+    def get_state(self):
+        return (self.hidden,)
+
+
+def test_an_actor_called_once_under_no_grad_keeps_its_hidden_state_and_starts_from_its_reset(tmp_path: Path):
+    env, actor = Messy(), StatefulActor()
+    with torch.no_grad():
+        actor(torch.ones(1, 3))
+    add_actor_memory(env.context_manager(), actor.get_state)
+    hidden = actor.hidden
+    session = export(env, actor, tmp_path)
+    assert actor.hidden is hidden and hidden.abs().sum() > 0
+    assert "memory.actor_state_0.in" in session.input_names
+    assert session.contract is not None
+    initial = {memory.name: memory.initial_value() for memory in session.contract.memories}
+    assert not initial["actor_state_0"].any()
+
+
+def test_other_memories_start_as_found_and_initial_memory_overrides(tmp_path: Path):
+    env, actor = Messy(), StatefulActor()
+    add_actor_memory(env.context_manager(), actor.get_state)
+    env.last[:] = 3.0
+    session = export(env, actor, tmp_path, initial_memory={"actor_state_0": torch.tensor([[4.0, 5.0]])})
+    assert session.contract is not None
+    memories = [memory for memory in session.contract.memories if not memory.carried]
+    initial = {memory.name: memory.initial_value().tolist() for memory in memories}
+    assert initial == {"last": [[3.0, 3.0, 3.0]], "actor_state_0": [[4.0, 5.0]]}
+
+
+def test_tensors_beyond_the_reach_of_the_walk_are_restored(tmp_path: Path):
+    hidden_away = torch.ones(1, 3)
+
+    class Hidden:
+        __slots__ = ()
+
+        def __getattr__(self, name):
+            return hidden_away
+
+    class Opaque(Messy):
+        def process_actions(self, actions):
+            super().process_actions(actions)
+            Hidden().tensor.add_(1.0)
+
+    export(Opaque(), make_actor(3), tmp_path)
+    assert torch.equal(hidden_away, torch.ones(1, 3))
+
+
+def test_a_snapshot_restores_contents_bindings_and_containers():
+    inner = SimpleNamespace(tensor=torch.zeros(3), array=np.zeros(2), items=[1], tags={1}, count=1, text="a")
+    holder = {"inner": inner, "parameter": torch.nn.Parameter(torch.ones(2))}
+    tensor, array, items = inner.tensor, inner.array, inner.items
+    with Snapshot({"holder": holder}) as snapshot:
+        inner.tensor[:] = float("nan")
+        inner.array[:] = 5
+        inner.items.append(2)
+        inner.tags.add(2)
+        inner.count, inner.text = 2, "b"
+        inner.tensor, inner.array, inner.items = torch.ones(1), np.ones(1), []
+        inner.new = 1
+        holder["parameter"].data = torch.zeros(4)
+        holder["more"] = 1
+        assert snapshot.changed_python_state() == ["holder['inner'].count: 1 -> 2", "holder['inner'].text: 'a' -> 'b'"]
+    assert inner.tensor is tensor and torch.equal(tensor, torch.zeros(3))
+    assert inner.array is array and not array.any()
+    assert inner.items is items and items == [1] and inner.tags == {1}
+    assert (inner.count, inner.text) == (1, "a") and not hasattr(inner, "new")
+    assert torch.equal(holder["parameter"], torch.ones(2)) and "more" not in holder
+
+
+def test_python_state_that_the_code_reads_is_an_error_that_names_it(tmp_path: Path):
+    class Counting(Messy):
+        def observe(self):
+            self.calls += 1
+            return self.value * self.calls
+
+    with pytest.raises(VerificationError, match=r"output 'obs'.*\n.*env\.calls: 0 -> ") as caught:
+        export(Counting(), make_actor(3), tmp_path)
+    assert "live environment" in str(caught.value)
+    assert not list(tmp_path.iterdir())
+    export(Counting(), make_actor(3), tmp_path, verify_environment=False)
+    assert (tmp_path / "policy.onnx").is_file()
+
+
+def test_a_memory_that_was_not_registered_is_an_error_that_names_it(tmp_path: Path):
+    class Forgetful(Messy):
+        def __init__(self):
+            super().__init__()
+            self.total = torch.zeros(1, 3)
+
+        def observe(self):
+            self.total += self.value
+            return self.total * 1.0
+
+    with pytest.raises(VerificationError, match=r"env\.total .*register it as a Memory"):
+        export(Forgetful(), make_actor(3), tmp_path)

@@ -1,0 +1,49 @@
+"""The package as a whole: what importing it costs, and what it ships."""
+
+import importlib.resources
+import re
+import subprocess
+import sys
+
+import pytest
+
+import exploy
+
+HEAVY = {"torch", "onnx", "onnx_ir", "onnxscript", "rich"}
+
+
+def run_python(code: str) -> str:
+    """What a fresh interpreter prints."""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("module", ["exploy", "exploy.runtime", "exploy.contract", "exploy.runtime.session"])
+def test_what_runs_on_a_robot_imports_neither_torch_nor_onnx(module: str) -> None:
+    code = f"import {module}, sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    imported = set(run_python(code).split())
+    assert "exploy" in imported
+    assert not imported & HEAVY
+
+
+def test_the_runtime_does_without_torch_and_onnx_where_they_are_not_installed() -> None:
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({sorted(HEAVY)}))\n"
+        "import exploy.runtime.session, exploy.contract, exploy.errors\n"
+        "print('imported')"
+    )
+    assert run_python(code).strip() == "imported"
+
+
+def test_importing_exploy_alone_does_not_even_import_numpy() -> None:
+    assert run_python("import exploy, sys; print('numpy' in sys.modules)").strip() == "False"
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert importlib.resources.files("exploy").joinpath("py.typed").is_file()
+
+
+def test_the_version_is_a_string_of_numbers() -> None:
+    assert isinstance(exploy.__version__, str)
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*", exploy.__version__)
