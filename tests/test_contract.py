@@ -234,3 +234,30 @@ def test_a_document_without_a_field_is_refused_and_the_field_named(field: str) -
 def test_a_section_that_is_no_list_of_its_items_is_refused(section: str, broken: Any) -> None:
     with pytest.raises(FileFormatError, match=r"exploy\.contract"):
         Contract.from_json(json.dumps(document(**{section: broken})))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"decimation": "four"},
+        {"decimation": 0},
+        {"decimation": True},
+        {"unused_inputs": "abc"},
+        {"sub_step_inputs": 3},
+        {"versions": None},
+        {"inputs": [{"name": 5, "dtype": "float32", "shape": []}]},
+        {"inputs": [{"name": "x", "dtype": "float33", "shape": []}]},
+        {"inputs": [{"name": "x", "dtype": "float32", "shape": "ab"}]},
+        {"memories": [{"name": "x", "input": "i", "output": "o", "initial": {}, "carried": False}]},
+    ],
+)
+def test_fields_of_the_wrong_kind_are_refused(changes):
+    document = json.loads(Contract(4, (), (), (), (), (), {}, ()).to_json())
+    Contract.from_json(json.dumps(document))
+    with pytest.raises(FileFormatError):
+        Contract.from_json(json.dumps(document | changes))
+
+
+def test_deeply_nested_garbage_is_refused():
+    with pytest.raises(FileFormatError):
+        Contract.from_json("[" * 100_000)

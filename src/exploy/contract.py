@@ -82,28 +82,68 @@ class Contract:
             FileFormatError: If it is no contract of this version.
         """
         try:
-            document = json.loads(text)
-            version = document["format_version"]
-            if version.split(".")[0] != FORMAT_VERSION.split(".")[0]:
-                raise FileFormatError(
-                    f"The file's contract has version {version}; this exploy reads {FORMAT_VERSION}. Update exploy."
-                )
-            known = {item.name for item in dataclasses.fields(cls)}
-            values = {name: value for name, value in document.items() if name in known}
-            values["inputs"] = tuple(_build(Port, item) for item in document["inputs"])
-            values["outputs"] = tuple(_build(Port, item) for item in document["outputs"])
-            values["memories"] = tuple(_build(Memory, item) for item in document["memories"])
-            values["frozen"] = tuple(_build(Frozen, item) for item in document["frozen"])
-            for name in ("unused_inputs", "observation_names"):
-                values[name] = tuple(document[name])
-            return cls(**values)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, FileFormatError):
-                raise
+            return _read(json.loads(text))
+        except FileFormatError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise FileFormatError(
-                f"The metadata {METADATA_KEY!r} is no contract that this version of exploy understands ({error!r}). "
-                "Export the file again."
+                f"The metadata {METADATA_KEY!r} is no contract that this version of exploy understands "
+                f"({type(error).__name__}: {error}). Export the file again."
             ) from error
+
+
+def _read(document: dict[str, Any]) -> Contract:
+    version = _text(document["format_version"])
+    if version.split(".")[0] != FORMAT_VERSION.split(".")[0]:
+        raise FileFormatError(
+            f"The file's contract has version {version}; this exploy reads {FORMAT_VERSION}. Update exploy."
+        )
+    return Contract(
+        decimation=_positive(document["decimation"]),
+        inputs=tuple(Port(*_tensor(item)) for item in document["inputs"]),
+        outputs=tuple(Port(*_tensor(item)) for item in document["outputs"]),
+        memories=tuple(_memory(item) for item in document["memories"]),
+        frozen=tuple(Frozen(*_tensor(item), sha256=_text(item["sha256"])) for item in document["frozen"]),
+        unused_inputs=_texts(document["unused_inputs"]),
+        sub_step_inputs={_text(name): list(_texts(inputs)) for name, inputs in document["sub_step_inputs"].items()},
+        observation_names=_texts(document["observation_names"]),
+        versions={_text(name): _text(value) for name, value in document.get("versions", {}).items()},
+        format_version=version,
+    )
+
+
+def _tensor(document: dict[str, Any]) -> tuple[str, str, tuple[int, ...]]:
+    sizes = document["shape"]
+    if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
+        raise ValueError(f"{sizes!r} is no shape")
+    return _text(document["name"]), str(np.dtype(_text(document["dtype"]))), tuple(sizes)
+
+
+def _memory(document: dict[str, Any]) -> Memory:
+    decode_array(document["initial"])
+    flags = (document["carried"], document["written_by_observations"])
+    if not all(isinstance(flag, bool) for flag in flags):
+        raise ValueError(f"{flags!r} are no flags")
+    names = (_text(document["name"]), _text(document["input"]), _text(document["output"]))
+    return Memory(*names, document["initial"], *flags)
+
+
+def _positive(number: Any) -> int:
+    if type(number) is not int or number < 1:
+        raise ValueError(f"{number!r} is no positive whole number")
+    return number
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no string")
+    return value
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r} is no list")
+    return tuple(_text(value) for value in values)
 
 
 def encode_array(array: np.ndarray) -> dict[str, Any]:
@@ -121,11 +161,3 @@ def decode_array(document: dict[str, Any]) -> np.ndarray:
 def digest(array: np.ndarray) -> str:
     """A hash of an array's elements."""
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
-
-
-def _build(kind: type[Any], document: dict[str, Any]) -> Any:
-    known = {item.name for item in dataclasses.fields(kind)}
-    values = {name: value for name, value in document.items() if name in known}
-    if "shape" in values:
-        values["shape"] = tuple(values["shape"])
-    return kind(**values)

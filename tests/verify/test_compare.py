@@ -228,3 +228,21 @@ def test_comparing_does_not_change_the_arrays(array: np.ndarray, data: st.DataOb
     before = array.tobytes(), other.tobytes()
     difference(array, other, atol=0.1, rtol=0.1)
     assert (array.tobytes(), other.tobytes()) == before
+
+
+def test_scalars_are_compared():
+    assert difference(np.array(1.0), np.array(1.0), 0, 0) is None
+    found = difference(np.array(1.0), np.array(2.0), 0, 0)
+    assert found is not None and found.index == ()
+
+
+def test_large_integers_are_compared_exactly():
+    assert difference(np.array([2**53]), np.array([2**53 + 1]), 0, 0) is not None
+
+
+def test_huge_values_are_compared_without_a_warning():
+    assert difference(np.array([1e308]), np.array([-1e308]), 0, 0) is not None
+
+
+def test_imaginary_parts_are_compared():
+    assert difference(np.array([1 + 1j]), np.array([1 + 2j]), 0, 0) is not None

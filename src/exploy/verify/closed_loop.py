@@ -59,6 +59,7 @@ class ClosedLoop:
         self._actor = session.get_actor()
         self._contract = _contract_for(session, manager)
         self._tally = tally
+        self._tally.element_names[OBSERVATIONS] = self._contract.observation_names
         self._reseed_every = reseed_every
         self._registered = {m.input: m for m in self._contract.memories if not m.carried}
         self._memories: Values = {m.input: m.initial_value() for m in self._contract.memories}

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from exploy.verify.compare import Difference, difference
+from exploy.verify.compare import Difference, absolute_error, difference
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,11 @@ class Mismatch:
     step: int
     sub_step: int
     difference: Difference
+    element_name: str | None = None
 
     def __str__(self) -> str:
-        return f"step {self.step}, sub-step {self.sub_step}: {self.difference}"
+        name = f" ({self.element_name})" if self.element_name else ""
+        return f"step {self.step}, sub-step {self.sub_step}{name}: {self.difference}"
 
 
 @dataclass
@@ -38,6 +40,7 @@ class Tally:
 
     atol: float
     rtol: float
+    element_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     outputs: dict[str, OutputTally] = field(default_factory=dict)
     not_compared: dict[str, str] = field(default_factory=dict)
     changed_frozen: dict[str, int] = field(default_factory=dict)
@@ -57,15 +60,16 @@ class Tally:
         """Compare one value with the environment's and remember the result."""
         output = self.outputs.setdefault(name, OutputTally())
         output.compared += 1
-        with np.errstate(invalid="ignore"):
-            errors = np.abs(expected.astype(np.float64) - got.astype(np.float64))
-        finite = errors[np.isfinite(errors)]
-        output.worst_error = max(output.worst_error, float(finite.max()) if finite.size else 0.0)
+        output.worst_error = max(output.worst_error, float(absolute_error(expected, got).max(initial=0.0)))
         found = difference(expected, got, self.atol, self.rtol)
         if found is not None:
             output.mismatches += 1
-            output.worst_error = max(output.worst_error, found.error)
-            output.first = output.first or Mismatch(step, sub_step, found)
+            output.first = output.first or Mismatch(step, sub_step, found, self._element_name(name, found))
+
+    def _element_name(self, output: str, found: Difference) -> str | None:
+        names = self.element_names.get(output, ())
+        position = found.index[-1] if found.index else 0
+        return names[position] if position < len(names) else None
 
     def print(self, console: Console, steps: int) -> None:
         """Print the verdict and a table of all outputs."""

@@ -20,5 +20,5 @@ def vary(tensor: torch.Tensor, generator: torch.Generator, scale: float = 1.0) -
         return value + (scale * 0.1 * size * noise).to(value.dtype)
     if value.is_complex():
         return value
-    low, high = min(int(value.min()), 0), max(int(value.max()), 1)
+    low, high = max(min(int(value.min()), 0), -(2**62)), min(max(int(value.max()), 1), 2**62)
     return torch.randint(low, high + 1, value.shape, generator=generator).to(value.dtype)

@@ -63,7 +63,7 @@ ESCAPES: dict[str, Callable[[Observing], torch.Tensor]] = {
     "np.array": lambda env: torch.from_numpy(np.array(env.state * 2)),
     "a numpy function": lambda env: torch.as_tensor(np.sin(env.state)),
     "np.from_dlpack": lambda env: torch.from_numpy(np.from_dlpack(env.state).copy()),
-    "torch.from_dlpack": lambda env: torch.from_dlpack(env.state),
+    "torch.from_dlpack": lambda env: torch.utils.dlpack.from_dlpack(env.state),
     "torch.equal": lambda env: env.state * torch.equal(env.state, env.settings),
     "torch.allclose": lambda env: env.state * torch.allclose(env.state, env.settings),
     "in": lambda env: env.state * (0.5 in env.state),
@@ -113,7 +113,7 @@ def test_constants_may_be_read_by_python(function, tmp_path: Path):
 
 
 def through_a_capsule(env: Observing) -> torch.Tensor:
-    return torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(env.state))
+    return torch.utils.dlpack.from_dlpack(torch._C._to_dlpack(env.state))
 
 
 def test_memory_that_comes_back_through_a_dlpack_capsule_is_still_the_input(tmp_path: Path):

@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -65,7 +66,7 @@ class Messy(TestEnvironment):
             (self.calls, self.slots.count, list(self.log), list(self.cache)),
             (self.generator.get_state().tolist(), self.numpy_generator.bit_generator.state),
             (self.python_generator.getstate(), torch.get_rng_state().tolist(), random.getstate()),
-            np.random.get_state()[1].tolist(),
+            str(np.random.get_state()),
         )
 
 
@@ -211,7 +212,7 @@ def test_tensors_beyond_the_reach_of_the_walk_are_restored(tmp_path: Path):
 
 def test_a_snapshot_restores_contents_bindings_and_containers():
     inner = SimpleNamespace(tensor=torch.zeros(3), array=np.zeros(2), items=[1], tags={1}, count=1, text="a")
-    holder = {"inner": inner, "parameter": torch.nn.Parameter(torch.ones(2))}
+    holder: dict[str, Any] = {"inner": inner, "parameter": torch.nn.Parameter(torch.ones(2))}
     tensor, array, items = inner.tensor, inner.array, inner.items
     with Snapshot({"holder": holder}) as snapshot:
         inner.tensor[:] = float("nan")

@@ -187,3 +187,12 @@ def test_the_state_of_an_actor_is_registered_once(manager: ContextManager) -> No
     with pytest.raises(DuplicateNameError, match="actor_state_0"):
         add_actor_memory(manager, module.get_state)
     assert len(manager.get_memory_components()) == 2
+
+
+def test_a_state_that_shrinks_is_an_actor_error():
+    states = [(torch.zeros(1), torch.zeros(1))]
+    manager = ContextManager()
+    add_actor_memory(manager, lambda: states[0])
+    states[0] = states[0][:1]  # type: ignore[assignment]
+    with pytest.raises(ActorError, match=r"had 2 hidden states .* has 1 now"):
+        manager.read_inputs()

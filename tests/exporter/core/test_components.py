@@ -125,6 +125,12 @@ def test_groups_and_connections_need_a_proper_name_too(name: Any) -> None:
         Connection(name, lambda: 0, lambda value: None)
 
 
+@components
+def test_a_tensor_instead_of_a_callback_is_refused_with_advice(robot: Robot, kind: type[Any]) -> None:
+    with pytest.raises(ComponentError, match=r"'joint_pos'.*callback.*got Tensor.*lambda"):
+        make(kind, "joint_pos", robot.position)
+
+
 @pytest.mark.parametrize("value", [None, 1.0, [1.0], np.zeros(3)])
 def test_a_callback_that_returns_no_tensor_is_refused_by_name(value: Any) -> None:
     expected = rf"'joint_pos'\) must return a torch.Tensor, got {type(value).__name__}"

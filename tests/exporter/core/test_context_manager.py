@@ -305,7 +305,7 @@ def test_uniqueness_of_ids_can_be_asked_for(manager: ContextManager) -> None:
 
 # -- names that the file format uses --------------------------------------------------------------------------
 
-RESERVED = ["actions", "obs", "ctx.step_count", "ctx.anything", "memory.x", "memory.actions.in", "memory."]
+RESERVED = ["actions", "obs", "ctx.step_count", "ctx.anything", "memory.x", "memory.actions.in"]
 
 
 @pytest.mark.parametrize("kind", [input_, output])
@@ -462,7 +462,7 @@ def test_groups_and_components_are_not_mistaken_for_each_other(manager: ContextM
         manager.add_group(input_("a"))  # type: ignore[arg-type]
 
 
-# -- data -----------------------------------------------------------------------------------------------------
+# -- data ------------------------------------------------------------------------------------
 
 
 class Robot:
@@ -574,3 +574,13 @@ def test_what_is_no_module_is_refused(manager: ContextManager) -> None:
     with pytest.raises(ComponentError, match=r"takes a torch\.nn\.Module, got function"):
         manager.add_module(tensor)  # type: ignore[arg-type]
     assert manager.modules == ()
+
+
+def test_a_component_belongs_to_one_context_manager_only():
+    first, second = ContextManager(), ContextManager()
+    item = input_("pos")
+    first.add_component(item)
+    with pytest.raises(DuplicateNameError, match="belongs to a context manager already"):
+        second.add_group(Group("robot", [item]))
+    assert first.get_input_names() == ["pos"]
+    assert second.get_input_names() == []

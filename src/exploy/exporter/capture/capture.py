@@ -34,6 +34,11 @@ from exploy.exporter.core.actor import ExportableActor
 from exploy.exporter.core.components import Input, Memory, Output, describe
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 
+_DTYPES = (
+    torch.float32, torch.float64, torch.float16, torch.bool,
+    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+)  # fmt: skip
+
 
 def capture(
     env: ExportableEnvironment,
@@ -56,6 +61,8 @@ def capture(
     roots = live_objects(env, actor)
     pipeline = _Pipeline(env, actor)
     arguments = {component.input_name: component.fetch() for component in pipeline.inputs}
+    for component in pipeline.inputs:
+        _check_dtype(component, arguments[component.input_name])
     refuse_overlapping_arguments(arguments)
     initial = initial_values(env, actor, roots, initial_memory or {})
     with Snapshot(roots) as snapshot:
@@ -222,7 +229,10 @@ class _Builder:
         return [item.input_name for item in self.pipeline.inputs if not isinstance(item, Memory)]
 
     def _check_shapes(self) -> None:
-        """Check that every memory has the same shape and type before and after."""
+        """Check that every component has a type that files know, and that inputs keep their shape and type."""
+        for output in self.pipeline.outputs:
+            clone = self.pipeline.boundaries[0].outputs[output.output_name]
+            _check_dtype(output, self.pipeline.recording.tensors[clone])
         for item in self.pipeline.inputs:
             before = self.arguments[item.input_name]
             for boundary in self.pipeline.boundaries:
@@ -278,6 +288,14 @@ class _Builder:
                 )
             )
         return ports
+
+
+def _check_dtype(component: Input | Output, tensor: torch.Tensor) -> None:
+    if tensor.dtype not in _DTYPES:
+        raise ComponentError(
+            f"{component} is of {describe(tensor)}, a type that numpy or ONNX does not have. "
+            "Convert it in the environment, for example with .float()."
+        )
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -82,7 +82,7 @@ def add_actor_memory(
     states = _states(get_hidden_states_func)
 
     def callback(index: int) -> Callable[[], torch.Tensor]:
-        return lambda: _states(get_hidden_states_func)[index]
+        return lambda: _states(get_hidden_states_func, len(states))[index]
 
     context_manager.add_components(
         [Memory(name=f"actor_state_{index}", get_from_env_cb=callback(index)) for index in range(len(states))]
@@ -90,7 +90,7 @@ def add_actor_memory(
 
 
 def _states(
-    get_hidden_states_func: Callable[[], tuple[torch.Tensor, ...] | None],
+    get_hidden_states_func: Callable[[], tuple[torch.Tensor, ...] | None], expected: int | None = None
 ) -> tuple[torch.Tensor, ...]:
     states = get_hidden_states_func()
     if isinstance(states, torch.Tensor):
@@ -100,4 +100,6 @@ def _states(
             "The actor has no hidden state yet. Run it once before add_actor_memory(), "
             "for example `actor(env.empty_actor_observations())`."
         )
+    if expected is not None and len(states) != expected:
+        raise ActorError(f"The actor had {expected} hidden states when they were registered and has {len(states)} now.")
     return states

@@ -28,6 +28,7 @@ class _Component:
     def __init__(self, name: str, get_from_env_cb: TensorCallback, metadata: Any = None):
         self._name = checked_name(name, type(self).__name__)
         self._scope: tuple[str, ...] = ()
+        self._is_registered = False
         if not callable(get_from_env_cb):
             raise ComponentError(
                 f"{self} needs a callback that returns a torch.Tensor, got {type(get_from_env_cb).__name__}. "
@@ -79,9 +80,15 @@ class _Component:
             )
         return value
 
-    def enter_scope(self, scope: tuple[str, ...]) -> None:
-        """Put the names of the enclosing groups in front of this component's name."""
+    @property
+    def is_registered(self) -> bool:
+        """Whether a context manager has taken this component in."""
+        return self._is_registered
+
+    def join(self, scope: tuple[str, ...]) -> None:
+        """Belong to a context manager from now on, with the names of the enclosing groups in front of the name."""
         self._scope = scope
+        self._is_registered = True
 
 
 class Input(_Component):
@@ -269,7 +276,7 @@ class Connection:
 
 def to_numpy(tensor: torch.Tensor) -> np.ndarray:
     """Return a numpy copy of a tensor, wherever it lives."""
-    return np.array(tensor.detach().cpu().numpy())
+    return np.array(tensor.detach().resolve_conj().resolve_neg().cpu().numpy())
 
 
 def describe(tensor: torch.Tensor) -> str:
@@ -281,8 +288,8 @@ def checked_name(name: str, kind: str) -> str:
     """Return a name that is fit for a port.
 
     Raises:
-        ComponentError: If it is no string, empty, or has white space in it.
+        ComponentError: If it is no string, empty, or has white space or an empty part between dots in it.
     """
-    if not isinstance(name, str) or not name or any(character.isspace() for character in name):
-        raise ComponentError(f"A {kind} needs a name without white space, got {name!r}.")
+    if not isinstance(name, str) or not name.isprintable() or " " in name or not all(name.split(".")):
+        raise ComponentError(f"A {kind} needs a name without white space or empty parts between dots, got {name!r}.")
     return name

@@ -71,11 +71,12 @@ class ContextManager:
             if isinstance(item, Component):
                 _refuse_reserved(name, item)
                 self.assert_unique_id(item.id, name)
+                _refuse_foreign(item)
                 if item.id in seen_ids:
                     raise DuplicateNameError(f"{item} is given twice in one call; add it once.")
                 seen_ids.add(item.id)
         for scope, component in additions.components:
-            component.enter_scope(scope)
+            component.join(scope)
             self._components[component.name] = component
         self._groups.update(additions.groups)
         self._connections.update({connection.name: connection for connection in additions.connections})
@@ -243,6 +244,14 @@ class _Additions:
             yield ".".join((*scope, component.short_name)), component
         for connection in self.connections:
             yield connection.name, connection
+
+
+def _refuse_foreign(component: Component) -> None:
+    if component.is_registered:
+        raise DuplicateNameError(
+            f"{component} belongs to a context manager already, where it would change its name. "
+            "Make a new component for each context manager."
+        )
 
 
 def _refuse_reserved(name: str, component: Component) -> None:

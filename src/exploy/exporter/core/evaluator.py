@@ -1,5 +1,6 @@
 """Validation of exported files against the environment that they were made from."""
 
+import sys
 from collections.abc import Callable
 
 import torch
@@ -13,6 +14,8 @@ from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.exporter.core.session_wrapper import SessionWrapper
 from exploy.verify.closed_loop import ClosedLoop, has_terminal
 from exploy.verify.tally import Tally
+
+_WIDTH_WITHOUT_TERMINAL = 140
 
 
 def evaluate(
@@ -55,7 +58,7 @@ def evaluate(
     _check_counts(num_steps, reset_from_onnx_counter_steps)
     tally = Tally(atol, rtol)
     loop = ClosedLoop(env, context_manager, session_wrapper, tally, reset_from_onnx_counter_steps or 0)
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     actor = session_wrapper.get_actor()
     modules = [*context_manager.modules, *([actor] if actor is not None else [])]
     with Progress(console=console, transient=True, disable=not (verbose and console.is_terminal)) as progress:

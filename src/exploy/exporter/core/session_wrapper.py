@@ -1,10 +1,12 @@
 """ONNX Runtime inference session management."""
 
+import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnxruntime
 
 from exploy.errors import FileFormatError, RuntimeInputError
 from exploy.runtime.session import open_session, read_contract
@@ -43,10 +45,11 @@ class SessionWrapper:
         optimize: bool = True,
     ):
         self._path = Path(onnx_folder) / onnx_file_name
+        if not self._path.is_file() and not onnx_file_name.endswith(".onnx"):
+            self._path = self._path.with_name(f"{onnx_file_name}.onnx")
         if not self._path.is_file():
             raise FileFormatError(f"There is no file {self._path}. Export it first, or check folder and name.")
-        optimized = _optimized_path(self._path) if optimize else None
-        self._session = open_session(self._path, optimize=optimize, optimized_path=optimized)
+        self._session = _open_optimized(self._path) if optimize else open_session(self._path, optimize=False)
         self._actor = actor
         self._contract = read_contract(self._session)
         self._inputs = {item.name: item for item in self._session.get_inputs()}
@@ -74,7 +77,7 @@ class SessionWrapper:
         """Names of the outputs that the file gives."""
         return list(self._outputs)
 
-    def __call__(self, **kwargs: Any) -> list[np.ndarray]:
+    def __call__(self, /, **kwargs: Any) -> list[np.ndarray]:
         """Run inference.
 
         Args:
@@ -118,31 +121,58 @@ class SessionWrapper:
     def reset(self) -> None:
         """Forget the results of the last run: outputs read zero until the next. Arrays handed out are not touched."""
         self._results = {
-            name: np.zeros([_size(size) for size in item.shape], dtype=_NUMPY_TYPES[item.type])
+            name: np.zeros([_size(size) for size in item.shape], dtype=_NUMPY_TYPES.get(item.type, np.float32))
             for name, item in self._outputs.items()
         }
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
-        array = value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
         expected = self._inputs[name]
-        shape, dtype = tuple(_size(size) for size in expected.shape), np.dtype(_NUMPY_TYPES[expected.type])
-        if array.shape != shape or array.dtype != dtype:
+        dtype = np.dtype(_NUMPY_TYPES.get(expected.type, np.float32))
+        wanted = f"shape {tuple(expected.shape)} and type {dtype}"
+        try:
+            array = value.detach().cpu().numpy() if hasattr(value, "detach") else _array(value, dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise RuntimeInputError(f"Input {name!r} must be an array of {wanted}: {error}.") from error
+        if not _fits(array.shape, expected.shape) or array.dtype != dtype:
             raise RuntimeInputError(
-                f"Input {name!r} must have shape {shape} and type {dtype}, "
-                f"got shape {array.shape} and type {array.dtype}."
+                f"Input {name!r} must have {wanted}, got shape {array.shape} and type {array.dtype}."
             )
         return array
+
+
+def _array(value: Any, dtype: np.dtype) -> np.ndarray:
+    """An array of the value; a plain Python number takes the type that is asked for."""
+    return np.array(value, dtype) if isinstance(value, bool | int | float) else np.asarray(value)
+
+
+def _fits(shape: tuple[int, ...], expected: list[Any]) -> bool:
+    """Whether a shape is the expected one, whose sizes may be names that stand for any number."""
+    if len(shape) != len(expected):
+        return False
+    return all(size == wanted or isinstance(wanted, str) for size, wanted in zip(shape, expected, strict=True))
 
 
 def _size(size: Any) -> int:
     return size if isinstance(size, int) else 1
 
 
-def _optimized_path(path: Path) -> Path | None:
+def _open_optimized(path: Path) -> onnxruntime.InferenceSession:
+    """Open a file with an optimised graph, and keep that graph in `debug/` where it can be written."""
     folder = path.parent / "debug"
-    try:
+    is_new = not folder.exists()
+    with contextlib.suppress(OSError):
         folder.mkdir(exist_ok=True)
-    except OSError:
+    try:
+        return open_session(path, optimize=True, optimized_path=_optimized_path(path, folder))
+    except FileFormatError:
+        if is_new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _optimized_path(path: Path, folder: Path) -> Path | None:
+    if not folder.is_dir():
         return None
     target = folder / f"{path.name.removesuffix('.onnx')}_optimized.onnx"
     writable = os.access(target if target.exists() else folder, os.W_OK)

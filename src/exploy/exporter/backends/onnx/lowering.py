@@ -3,12 +3,14 @@
 import contextlib
 import logging
 import re
+import traceback
 import warnings
 from collections.abc import Iterator
 
 import onnx_ir as ir
 import torch
 from onnx_ir.passes.common import ClearMetadataAndDocStringPass
+from torch import fx
 
 from exploy.errors import LoweringError
 from exploy.exporter.capture.location import UNKNOWN
@@ -16,6 +18,7 @@ from exploy.exporter.capture.program import Program
 from exploy.exporter.capture.recording import WHERE
 
 _OPERATOR = re.compile(r"OpOverload\(op='(?P<op>[^']+)', overload='(?P<overload>[^']+)'\)")
+_STACK_TRACE = "stack_trace"  # the one entry of a node's metadata that torch keeps through its own rewriting
 _NOISY_LOGGERS = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir")
 
 
@@ -26,6 +29,8 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
         LoweringError: If an operator has no ONNX form, or the opset cannot be reached.
     """
     examples = tuple(program.examples.values())
+    for node in program.module.graph.nodes:
+        node.meta[_STACK_TRACE] = node.meta.get(WHERE)
     with _without_noise():
         try:
             exported = torch.export.export(program.module, examples)
@@ -33,7 +38,7 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
                 exported, opset_version=opset_version, dynamo=True, external_data=False, verbose=False
             )
         except Exception as error:
-            raise LoweringError(_explain(program, error)) from error
+            raise LoweringError(_explain(error)) from error
     assert result is not None
     model = result.model
     if model.opset_imports.get("") != opset_version:
@@ -46,25 +51,30 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
     return model
 
 
-def _explain(program: Program, error: BaseException) -> str:
-    cause: BaseException | None = error
-    while cause is not None:
+def _explain(error: BaseException) -> str:
+    for cause in _chain(error):
         found = _OPERATOR.search(str(cause))
         if found:
             name = f"{found['op']}.{found['overload']}".replace("::", ".")
-            return (
-                f"{_place(program, name)}: the operator {name} has no ONNX form. Express it by other torch operations."
-            )
-        cause = cause.__cause__ or cause.__context__
+            return f"{_place(error)}: the operator {name} has no ONNX form. Express it by other torch operations."
     first_line = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return f"The captured graph could not be turned into ONNX: {first_line}"
+    return f"{_place(error)}: the captured graph could not be turned into ONNX: {first_line}"
 
 
-def _place(program: Program, operator: str) -> str:
-    for node in program.module.graph.nodes:
-        if str(node.target) == operator or str(node.target).split(".")[:2] == operator.split(".")[:2]:
-            return str(node.meta.get(WHERE, UNKNOWN))
-    return UNKNOWN
+def _place(error: BaseException) -> str:
+    """The line of user code behind the node at which the exporter gave up, which its frames still hold."""
+    place = UNKNOWN
+    for cause in _chain(error):
+        for frame, _ in traceback.walk_tb(cause.__traceback__):
+            nodes = [value for value in frame.f_locals.values() if isinstance(value, fx.Node)]
+            place = next((str(node.meta[_STACK_TRACE]) for node in nodes if node.meta.get(_STACK_TRACE)), place)
+    return place
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 @contextlib.contextmanager
