@@ -7,7 +7,7 @@ every read sees every write, in the order in which they happened.
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -29,6 +29,7 @@ aten = torch.ops.aten
 
 VIEW = "exploy_view"
 FED = "exploy_fed"
+_OVERWRITES = (aten.copy_.default, aten.fill_.Scalar, aten.zero_.default)
 
 
 @dataclass(eq=False)
@@ -114,6 +115,26 @@ def alias_parent(recording: Recording, node: fx.Node) -> fx.Node | None:
     if own is None or other is None:
         return parent
     return parent if _same_storage(own, other) else None
+
+
+def is_overwritten_first(recording: Recording, root: fx.Node, nodes: Iterable[fx.Node]) -> bool:
+    """Whether the first thing that these nodes do with all of a root's memory is to store other values in it."""
+    for node in nodes:
+        touching = [source for source in node.all_input_nodes if shared_root(recording, source) is root]
+        if touching and alias_parent(recording, node) is None:
+            return False
+        if touching and mutated_arguments(node):
+            return node.target in _OVERWRITES and len(touching) == 1 and _is_root_itself(recording, touching[0], root)
+    return False
+
+
+def _is_root_itself(recording: Recording, node: fx.Node, root: fx.Node) -> bool:
+    """Whether a node is a root, or the root as an in-place operator returned it."""
+    while node is not root and mutated_arguments(node):
+        parent = alias_parent(recording, node)
+        assert parent is not None
+        node = parent
+    return node is root
 
 
 def _same_storage(first: torch.Tensor, second: torch.Tensor) -> bool:

@@ -6,14 +6,13 @@ import numpy as np
 import torch
 from torch import fx
 
-from exploy.exporter.capture.aliases import Access, Region, alias_parent, shared_root
+from exploy.exporter.capture.aliases import Access, Region, is_overwritten_first
 from exploy.exporter.capture.location import UNKNOWN
 from exploy.exporter.capture.paths import PathIndex
 from exploy.exporter.capture.program import FrozenTensor
-from exploy.exporter.capture.recording import WHERE, Recording, mutated_arguments
+from exploy.exporter.capture.recording import WHERE, Recording
 
 _LITERALS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
-_OVERWRITES = (torch.ops.aten.copy_.default, torch.ops.aten.fill_.Scalar, torch.ops.aten.zero_.default)
 
 
 def frozen_tensors(
@@ -27,7 +26,7 @@ def frozen_tensors(
             tensor = recording.tensor(access.node)
             if tensor is None or tensor.data_ptr() in weights or _is_literal(access.node):
                 continue
-            if not _is_registered(region, access) and not _is_overwritten_first(recording, region):
+            if not _is_registered(region, access) and not _is_scratch(recording, region):
                 entry = _entry(access, tensor, paths, len(frozen))
                 frozen.setdefault(entry.name, entry)
     return list(frozen.values())
@@ -40,17 +39,12 @@ def _is_registered(region: Region, access: Access) -> bool:
     return bool(np.isin(access.geometry.elements, registered).all())
 
 
-def _is_overwritten_first(recording: Recording, region: Region) -> bool:
-    """Whether the first thing that happens to all of this memory is that other values are stored in it."""
-    if region.root is None or region.arguments:
-        return False
-    for node in recording.graph.nodes:
-        touching = [source for source in node.all_input_nodes if shared_root(recording, source) is region.root]
-        if touching and alias_parent(recording, node) is None:
-            return False
-        if touching and mutated_arguments(node):
-            return node.target in _OVERWRITES and touching == [region.root]
-    return False
+def _is_scratch(recording: Recording, region: Region) -> bool:
+    return (
+        region.root is not None
+        and not region.arguments
+        and is_overwritten_first(recording, region.root, recording.graph.nodes)
+    )
 
 
 def _is_literal(node: fx.Node) -> bool:

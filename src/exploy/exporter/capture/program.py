@@ -1,6 +1,9 @@
 """The result of a capture: pure functions for both rates, with named ports. Torch, but neither environment nor ONNX."""
 
+import copy
+import dataclasses
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import fx
@@ -69,6 +72,23 @@ class Program:
         values = {port.name: port.example for port in self.inputs}
         return values | {memory.input_name: memory.initial for memory in self.memories}
 
+    def without_memories(self, names: set[str]) -> "Program":
+        """The same program without some memories whose value at entry nobody reads."""
+        if not names:
+            return self
+        gone = [memory for memory in self.memories if memory.name in names]
+        gone_outputs = {memory.output_name for memory in gone}
+        module = copy.deepcopy(self.module)
+        _drop_results(module, [name in gone_outputs for name in self.default_outputs + self.sub_step_outputs])
+        _bind_arguments(module, {self.input_names.index(memory.input_name): memory.initial for memory in gone})
+        return dataclasses.replace(
+            self,
+            module=module,
+            memories=[memory for memory in self.memories if memory.name not in names],
+            default_outputs=[name for name in self.default_outputs if name not in gone_outputs],
+            sub_step_outputs=[name for name in self.sub_step_outputs if name not in gone_outputs],
+        )
+
     def run(self, values: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
         """Compute both paths from the same values, by name: (default outputs, sub-step outputs)."""
         with torch.no_grad():
@@ -76,3 +96,24 @@ class Program:
         count = len(self.default_outputs)
         default = dict(zip(self.default_outputs, results[:count], strict=True))
         return default, dict(zip(self.sub_step_outputs, results[count:], strict=True))
+
+
+def _drop_results(module: fx.GraphModule, dropped: list[bool]) -> None:
+    output = module.graph.output_node()
+    results: Any = output.args[0]
+    output.args = (tuple(node for node, is_dropped in zip(results, dropped, strict=True) if not is_dropped),)
+    module.recompile()
+
+
+def _bind_arguments(module: fx.GraphModule, values: dict[int, torch.Tensor]) -> None:
+    """Replace arguments, by position, by constants."""
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    first = placeholders[-1].next
+    for position, value in values.items():
+        name = f"_bound_{position}"
+        module.register_buffer(name, value)
+        with module.graph.inserting_before(first):
+            constant = module.graph.get_attr(name)
+        placeholders[position].replace_all_uses_with(constant)
+        module.graph.erase_node(placeholders[position])
+    module.recompile()

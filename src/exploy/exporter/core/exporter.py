@@ -158,8 +158,9 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         self.env.prepare_export()
         self.register_modules()
         with evaluation_mode([self.actor, *self.env.context_manager().modules]):
-            program = self._program = self._capture()
+            program = self._capture()
             paths = join_paths(lower(program, self.opset_version, self.ir_version), program, decimation)
+            program = self._program = program.without_memories(paths.unread_memories)
             contract = self._contract(program, paths, decimation)
             paths.model.metadata_props.update(self._metadata(contract, model_source))
             data = serialize(paths.model)

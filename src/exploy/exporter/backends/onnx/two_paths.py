@@ -7,7 +7,7 @@ import numpy as np
 import onnx_ir as ir
 
 from exploy.contract import STEP_COUNT
-from exploy.exporter.capture.program import Program
+from exploy.exporter.capture.program import MemoryPort, Program
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class TwoPaths:
     default: ir.Model
     process_actions: ir.Model
     used_inputs: list[str]
+    unread_memories: set[str]
     sub_step_inputs: dict[str, list[str]]
 
 
@@ -25,26 +26,50 @@ def join_paths(lowered: ir.Model, program: Program, decimation: int) -> TwoPaths
     """Build the deployable model from a lowered one.
 
     `ctx.step_count % decimation == 0` chooses the default path. On the other one, outputs that it does not compute
-    (the observations and actions) are zeros. Inputs that no output depends on are left out.
+    (the observations and actions) are zeros. Inputs that no output depends on are left out, and so are carried
+    memories that no sub-step reads.
     """
     graph = lowered.graph
     _name_weights(graph, program)
     for value, name in zip(graph.inputs, program.input_names, strict=True):
         value.name = name
     count = len(program.default_outputs)
+    default_values = dict(zip(program.default_outputs, graph.outputs[:count], strict=True))
+    sub_step_values = dict(zip(program.sub_step_outputs, graph.outputs[count:], strict=True))
+    reads = {name: _inputs_read_by(value) for name, value in sub_step_values.items()}
+    unread = [memory for memory in program.memories if memory.carried and not _is_read(memory, program, reads)]
+    for memory in unread:
+        del default_values[memory.output_name], sub_step_values[memory.output_name]
     order = list(graph.initializers)
-    default = _path(graph, graph.outputs[:count], program.default_outputs, order)
-    sub_step = _path(graph, graph.outputs[count:], program.sub_step_outputs, order)
+    default, sub_step = (_path(graph, values, order) for values in (default_values, sub_step_values))
     used = [name for name in program.input_names if name in _used_inputs(default) | _used_inputs(sub_step)]
-    reads = {value.name or "": _inputs_read_by(value) for value in sub_step.outputs}
     inputs = {port.name for port in program.inputs}
     return TwoPaths(
         model=_model(lowered, _joined(default.clone(), sub_step.clone(), used, order, decimation)),
         default=_model(lowered, _without_unused_inputs(default)),
         process_actions=_model(lowered, _without_unused_inputs(sub_step)),
         used_inputs=used,
-        sub_step_inputs={name: sorted(read & inputs) for name, read in reads.items()},
+        unread_memories={memory.name for memory in unread},
+        sub_step_inputs={name: sorted(reads[name] & inputs) for name in sub_step_values},
     )
+
+
+def _is_read(memory: MemoryPort, program: Program, reads: dict[str, set[str]]) -> bool:
+    """Whether anything but carried memories that are themselves unread depends on a carried memory's value."""
+    seen: set[str] = set()
+    pending = [memory]
+    outputs = {item.output_name: item for item in program.memories if item.carried}
+    while pending:
+        current = pending.pop()
+        seen.add(current.name)
+        for output, inputs in reads.items():
+            if current.input_name not in inputs:
+                continue
+            if output not in outputs:
+                return True
+            if outputs[output].name not in seen:
+                pending.append(outputs[output])
+    return False
 
 
 def _model(lowered: ir.Model, graph: ir.Graph) -> ir.Model:
@@ -64,9 +89,10 @@ def _name_weights(graph: ir.Graph, program: Program) -> None:
     ir.convenience.rename_values(values, names)
 
 
-def _path(graph: ir.Graph, outputs: Iterable[ir.Value], names: list[str], order: list[str]) -> ir.Graph:
+def _path(graph: ir.Graph, outputs: dict[str, ir.Value], order: list[str]) -> ir.Graph:
     """The part of a graph that some outputs need, as a graph of its own with the outputs' port names."""
-    path = ir.convenience.extract(graph, graph.inputs, list(outputs))
+    names = list(outputs)
+    path = ir.convenience.extract(graph, graph.inputs, list(outputs.values()))
     _give_outputs_producers(path)
     internal = [value for node in path for value in node.outputs]
     prefix = _free_prefix([value.name or "" for value in path.inputs] + names + order)
