@@ -8,8 +8,8 @@ import torch
 
 from exploy.contract import STEP_COUNT, digest
 from exploy.errors import ExployError, VerificationError
-from exploy.exporter.capture.capture import live_objects
 from exploy.exporter.capture.object_graph import resolve
+from exploy.exporter.capture.pipeline import live_objects
 from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, Program
 from exploy.exporter.capture.snapshot import ProtectUnseen, Snapshot
 from exploy.exporter.core.actor import ExportableActor

@@ -1,7 +1,6 @@
 """The exported file: names, paths, metadata, weights, and what happens when it cannot be made."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -408,11 +407,10 @@ def test_a_target_that_is_a_folder_is_refused(tmp_path: Path):
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path):
-    tmp_path.chmod(0o500)
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a file system that nobody may write to")
+def test_a_folder_that_cannot_be_written_to_is_refused():
     with pytest.raises(OutputPathError, match="Cannot write"):
-        export_environment_as_onnx(Simple(), make_actor(4), tmp_path)
+        export_environment_as_onnx(Simple(), make_actor(4), "/proc/exploy")
 
 
 def test_a_model_beyond_the_limit_of_onnx_is_refused(tmp_path: Path, monkeypatch):

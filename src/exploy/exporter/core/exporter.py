@@ -1,34 +1,26 @@
 """Core ONNX export functionality for RL policies."""
 
-import contextlib
-import json
-import platform
 import warnings
 from collections.abc import Mapping
 from enum import Enum
-from importlib import metadata as package_metadata
 from pathlib import Path
 from typing import Any
 
-import onnx_ir as ir
 import torch
 
-import exploy
-from exploy.contract import METADATA_KEY, STEP_COUNT, Contract, Frozen, Memory, Port, digest, encode_array
-from exploy.errors import EnvironmentError, MetadataError, OutputPathError, UnusedInputWarning
+from exploy.contract import STEP_COUNT, Contract
+from exploy.errors import EnvironmentError, OutputPathError, UnusedInputWarning
 from exploy.exporter.backends.onnx.file import replacing, serialize
 from exploy.exporter.backends.onnx.lowering import lower
 from exploy.exporter.backends.onnx.two_paths import TwoPaths, join_paths
 from exploy.exporter.capture.capture import capture
 from exploy.exporter.capture.program import Program
 from exploy.exporter.core.actor import make_exportable_actor
-from exploy.exporter.core.components import to_numpy
+from exploy.exporter.core.description import build_contract, build_metadata, summary
 from exploy.exporter.core.evaluation_mode import evaluation_mode
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.runtime.session import open_session
 from exploy.verify.export_checks import check_against_environment, check_against_program
-
-_VERSIONED = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "numpy")
 
 
 class ExportMode(Enum):
@@ -137,7 +129,8 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         values = program.examples | {name: value for name, value in input_data.items() if name != STEP_COUNT}
         default, sub_step = program.run(values)
         step_count = int(input_data.get(STEP_COUNT, torch.tensor(0)))
-        return tuple((sub_step if step_count % self.env.decimation else default).values())
+        mode = ExportMode.ProcessActions if step_count % self.env.decimation else ExportMode.Default
+        return tuple((default if mode is ExportMode.Default else sub_step).values())
 
     def export(self, onnx_path: str | Path, onnx_file_name: str, model_source: dict[str, Any] | None = None) -> Path:
         """Export to ONNX, with the two paths as plain graphs in `debug/` for viewing.
@@ -161,14 +154,15 @@ class OnnxEnvironmentExporter(torch.nn.Module):
             program = self._capture()
             paths = join_paths(lower(program, self.opset_version, self.ir_version), program, decimation)
             program = self._program = program.without_memories(paths.unread_memories)
-            contract = self._contract(program, paths, decimation)
-            paths.model.metadata_props.update(self._metadata(contract, model_source))
+            contract = build_contract(self.env, program, paths, decimation)
+            paths.model.metadata_props.update(build_metadata(self.env, contract, model_source))
             data = serialize(paths.model)
             self._verify(program, data, decimation)
         _warn_of_unused(contract)
         _write(target, data, paths)
         if self.verbose:
-            print(_summary(target, contract, len(data)))
+            print(f"{target} ({len(data) / 1024:.1f} KiB), policy step every {decimation} simulation steps")
+            print(summary(contract))
         return target
 
     def _capture(self) -> Program:
@@ -183,57 +177,6 @@ class OnnxEnvironmentExporter(torch.nn.Module):
             check_against_program(program, session, decimation)
         if self.verify_environment:
             check_against_environment(self.env, self.actor, program, session)
-
-    def _contract(self, program: Program, paths: TwoPaths, decimation: int) -> Contract:
-        return Contract(
-            decimation=decimation,
-            inputs=tuple(_port(value) for value in paths.model.graph.inputs),
-            outputs=tuple(_port(value) for value in paths.model.graph.outputs),
-            memories=tuple(
-                Memory(
-                    name=memory.name,
-                    input=memory.input_name,
-                    output=memory.output_name,
-                    initial=encode_array(to_numpy(memory.initial)),
-                    carried=memory.carried,
-                    written_by_observations=memory.written_by_observations,
-                )
-                for memory in program.memories
-            ),
-            frozen=tuple(
-                Frozen(item.name, str(value.dtype), value.shape, digest(value))
-                for item in program.frozen
-                for value in [to_numpy(item.value)]
-            ),
-            unused_inputs=tuple(port.name for port in program.inputs if port.name not in paths.used_inputs),
-            sub_step_inputs=paths.sub_step_inputs,
-            observation_names=tuple(self.env.get_observation_names()),
-            versions=_versions(),
-        )
-
-    def _metadata(self, contract: Contract, model_source: dict[str, Any] | None) -> dict[str, str]:
-        """The documented keys: the environment's own, one for each component or group, and the model's."""
-        properties = {
-            "exploy_version": json.dumps(exploy.__version__),
-            "decimation": str(contract.decimation),
-            "model_source": _to_json("model_source", model_source or {}),
-            METADATA_KEY: contract.to_json(),
-        }
-        for key, value in self.env.metadata().items():
-            text = value if isinstance(value, str) else _to_json(f"metadata()[{key!r}]", value)
-            if properties.get(key, text) != text:
-                raise MetadataError(
-                    f"metadata() says {key} = {text}, but the file says {properties[key]}. "
-                    "Leave the key out of metadata()."
-                )
-            properties[key] = text
-        for name, value in self.env.context_manager().metadata.items():
-            if name in properties:
-                raise MetadataError(
-                    f"{name!r} is both a key of the model's metadata and a component with metadata. Rename one of them."
-                )
-            properties[name] = _to_json(f"the metadata of {name!r}", value)
-        return properties
 
 
 def _target(folder: str | Path, name: str) -> Path:
@@ -252,29 +195,6 @@ def _checked_decimation(env: ExportableEnvironment) -> int:
             f"decimation must be a whole number of 1 or more (simulation steps in a policy step), got {decimation!r}."
         )
     return decimation
-
-
-def _port(value: ir.Value) -> Port:
-    assert value.name is not None and value.dtype is not None and value.shape is not None
-    return Port(value.name, str(value.dtype.numpy()), tuple(int(size) for size in value.shape.numpy()))
-
-
-def _to_json(what: str, value: Any) -> str:
-    try:
-        return json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise MetadataError(
-            f"{what} cannot be stored as JSON: {error}. Use plain numbers, strings, lists and dictionaries "
-            "(tensor.tolist() for tensors), and no NaN or Infinity."
-        ) from error
-
-
-def _versions() -> dict[str, str]:
-    versions = {"exploy": exploy.__version__, "python": platform.python_version()}
-    for name in _VERSIONED:
-        with contextlib.suppress(package_metadata.PackageNotFoundError):
-            versions[name] = package_metadata.version(name)
-    return versions
 
 
 def _warn_of_unused(contract: Contract) -> None:
@@ -296,11 +216,3 @@ def _write(target: Path, data: bytes, paths: TwoPaths) -> None:
         for suffix, model in debug.items():
             with replacing(target.parent / "debug" / f"{stem}_{suffix}.onnx") as temporary_debug:
                 temporary_debug.write_bytes(serialize(model))
-
-
-def _summary(target: Path, contract: Contract, size: int) -> str:
-    lines = [f"{target} ({size / 1024:.1f} KiB), policy step every {contract.decimation} simulation steps"]
-    lines += [f"  in   {port.name:40} {port.dtype:8} {list(port.shape)}" for port in contract.inputs]
-    lines += [f"  out  {port.name:40} {port.dtype:8} {list(port.shape)}" for port in contract.outputs]
-    lines += [f"  kept {item.name:40} {item.dtype:8} {list(item.shape)}" for item in contract.frozen]
-    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Measurements, each as a ratio of things that were timed in turn within one run."""

@@ -1,0 +1,59 @@
+"""Turns a finished graph into a module that owns its constants and runs on any CPU."""
+
+from typing import Any
+
+import torch
+from torch import fx
+
+from exploy.exporter.capture.recording import Recording, mutated_arguments
+
+
+def own_module(
+    graph: fx.Graph, recording: Recording, roots: dict[str, object]
+) -> tuple[fx.GraphModule, dict[str, str]]:
+    """The graph as a module that owns copies of its constants on the CPU, and names for those that are weights."""
+    graph.eliminate_dead_code(is_impure_node=_has_effect)
+    _make_portable(graph)
+    constants: dict[str, torch.Tensor] = {}
+    for node in graph.nodes:
+        if node.op == "get_attr" and node.target not in constants:
+            constants[node.target] = plain_copy(getattr(recording.module, node.target))
+    module = fx.GraphModule(torch.nn.Module(), fx.Graph())
+    for name, value in constants.items():
+        module.register_buffer(name, value)
+    module.graph = graph
+    return module, _weight_names(recording, constants, roots)
+
+
+def _weight_names(recording: Recording, constants: dict[str, torch.Tensor], roots: dict[str, object]) -> dict[str, str]:
+    known = {
+        tensor.data_ptr(): f"{root}.{name}"
+        for root, module in roots.items()
+        if isinstance(module, torch.nn.Module)
+        for name, tensor in module.state_dict(keep_vars=True).items()
+    }
+    addresses = {name: getattr(recording.module, name).data_ptr() for name in constants}
+    return {name: known[address] for name, address in addresses.items() if address in known}
+
+
+def _has_effect(node: fx.Node) -> bool:
+    return node.op in ("placeholder", "output") or bool(mutated_arguments(node))
+
+
+def _make_portable(graph: fx.Graph) -> None:
+    """Let every operator run on the CPU and draw from no generator of the environment."""
+
+    def moved(argument: Any) -> Any:
+        return torch.device("cpu") if isinstance(argument, torch.device) else argument
+
+    for node in graph.nodes:
+        if node.op == "call_function":
+            node.args = fx.node.map_aggregate(node.args, moved)
+            kwargs = {name: value for name, value in node.kwargs.items() if name != "generator"}
+            node.kwargs = fx.node.map_aggregate(kwargs, moved)
+    graph.eliminate_dead_code(is_impure_node=_has_effect)
+
+
+def plain_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy on the CPU that is neither an inference tensor, nor a parameter, nor strided in any special way."""
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
