@@ -376,7 +376,45 @@ class SplitBodies(TestEnvironment):
         self.body_position[:, 1:] += self.noise(self.body_position[:, 1:])
 
 
+class StridedViews(TestEnvironment):
+    """Reads and writes through old views with steps, transpositions and diagonals."""
+
+    batch_size = 2
+    num_observations = 6
+
+    def __init__(self):
+        super().__init__()
+        self.state = torch.arange(12.0).reshape(2, 6) / 10
+        self.odd, self.turned = self.state[:, 1::2], self.state.T
+        self.memory = torch.zeros(3, 3)
+        self.diagonal, self.corner, self.last_row = self.memory.diagonal(), self.memory[::2, ::2], self.memory[-1]
+        self.context_manager().add_components(
+            [
+                Input("state", lambda: self.state),
+                Memory("memory", lambda: self.memory),
+                Output("targets", lambda: self.targets),
+            ]
+        )
+
+    def observe(self):
+        sums = torch.cat([self.memory.sum(0), self.diagonal]).expand(2, 6)
+        return torch.cat([self.odd, self.turned[:3].T], dim=-1) + sums
+
+    def process_actions(self, actions):
+        super().process_actions(actions)
+        self.diagonal.copy_(self.diagonal * 0.5 + actions.sum())
+        self.corner += actions
+        self.last_row[1:] = actions[0]
+
+    def move(self):
+        self.state += self.noise(self.state)
+
+    def restart(self):
+        self.memory.zero_()
+
+
 ENVIRONMENTS = {
+    "strided views": StridedViews,
     "views made before the export": OldViews,
     "inputs over parts of a buffer read whole": lambda: PartsOfABuffer(1),
     "inputs over parts of a buffer, several environments": lambda: PartsOfABuffer(3),

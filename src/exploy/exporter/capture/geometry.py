@@ -153,18 +153,20 @@ def _emit_cut(graph: fx.Graph, flat: fx.Node, length: int, offset: int, view: Ge
     node = flat
     lead: list[int] = []
     for position, axis in enumerate(axes):
+        if position == len(axes) - 1:
+            node = _slice(
+                graph, node, len(lead), offset, offset + (axis.size - 1) * axis.stride + 1, length, axis.stride
+            )
+            return _emit_shape(graph, node, axes, view)
         inner = 1 + sum((rest.size - 1) * rest.stride for rest in axes[position + 1 :])
         start = max(0, min(offset, length - axis.size * axis.stride))
         if start + axis.size * axis.stride > length or offset - start + inner > axis.stride:
             raise InexpressibleView(f"shape {view.shape} with strides {view.strides}")
         node = _slice(graph, node, len(lead), start, start + axis.size * axis.stride, length)
         lead.append(axis.size)
-        if axis.stride > 1:
-            node = _call(graph, aten.view.default, node, [*lead, axis.stride])
+        node = _call(graph, aten.view.default, node, [*lead, axis.stride])
         offset, length = offset - start, axis.stride
-    if not axes or axes[-1].stride > 1:
-        node = _call(graph, aten.select.int, node, len(lead), offset)
-    return _emit_shape(graph, node, axes, view)
+    return _emit_shape(graph, _call(graph, aten.select.int, node, 0, offset), axes, view)
 
 
 def _emit_shape(graph: fx.Graph, node: fx.Node, axes: list[_Axis], view: Geometry) -> fx.Node:
@@ -195,10 +197,10 @@ def _merged_axes(view: Geometry) -> list[_Axis]:
     return axes
 
 
-def _slice(graph: fx.Graph, node: fx.Node, dim: int, start: int, stop: int, length: int) -> fx.Node:
-    if start == 0 and stop == length:
+def _slice(graph: fx.Graph, node: fx.Node, dim: int, start: int, stop: int, length: int, step: int = 1) -> fx.Node:
+    if start == 0 and stop == length and step == 1:
         return node
-    return _call(graph, aten.slice.Tensor, node, dim, start, stop)
+    return _call(graph, aten.slice.Tensor, node, dim, start, stop, step)
 
 
 def _call(graph: fx.Graph, target: Any, *args: Any) -> fx.Node:

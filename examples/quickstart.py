@@ -1,0 +1,110 @@
+"""The tutorial's shortest version: a one-joint environment, its adapter, and a verified ONNX file.
+
+Run with `python examples/quickstart.py [folder]`.
+"""
+
+import sys
+
+import torch
+
+from exploy.exporter.core.actor import make_exportable_actor
+from exploy.exporter.core.components import Input, Memory, Output
+from exploy.exporter.core.evaluator import evaluate
+from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from exploy.exporter.core.exporter import export_environment_as_onnx
+from exploy.exporter.core.session_wrapper import SessionWrapper
+
+
+class Pendulum(ExportableEnvironment):
+    """A pendulum with a torque motor, written as one would write it without exploy, plus the adapter's methods."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.angle, self.velocity = torch.full((1, 1), 0.5), torch.zeros(1, 1)
+        self.last_action = torch.zeros(1, 1)
+        self.torque = torch.zeros(1, 1)
+        self.hooks = [lambda *_: None] * 3
+        self.context_manager().add_components(
+            [
+                Input("angle", lambda: self.angle, metadata={"unit": "rad"}),
+                Input("velocity", lambda: self.velocity, metadata={"unit": "rad/s"}),
+                Memory("last_action", lambda: self.last_action),
+                Output("torque", lambda: self.torque, metadata={"unit": "Nm"}),
+            ]
+        )
+
+    # What the exported file computes.
+
+    def compute_observations(self) -> torch.Tensor:
+        """What the policy sees."""
+        return torch.cat([self.angle.sin(), self.angle.cos(), self.velocity, self.last_action], dim=-1)
+
+    def process_actions(self, actions: torch.Tensor) -> None:
+        """Once a policy step: scale and remember."""
+        self.last_action[:] = actions
+        self.target = actions.clamp(-1, 1) * 0.3
+
+    def apply_actions(self) -> None:
+        """Every simulation step: a damped motor, which reads the velocity of that very moment."""
+        self.torque = self.target - 0.1 * self.velocity
+
+    # What the evaluation needs beside it.
+
+    @property
+    def decimation(self) -> int:
+        """Simulation steps in a policy step."""
+        return 4
+
+    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
+        """One policy step; the hooks let the evaluation compare every simulation step."""
+        update, _, evaluate_substep = self.hooks
+        self.process_actions(actions)
+        for sub_step in range(self.decimation):
+            self.apply_actions()
+            evaluate_substep(sub_step)
+            self.velocity += 0.005 * (self.torque + 9.81 * self.angle.sin())
+            self.angle += 0.005 * self.velocity
+        update()
+        return self.compute_observations(), False
+
+    def register_evaluation_hooks(self, update, reset, evaluate_substep) -> None:  # type: ignore[no-untyped-def]
+        """Keep the functions that step() calls."""
+        self.hooks = [update, reset, evaluate_substep]
+
+    def prepare_export(self) -> None:
+        """The environment can be exported from any state."""
+
+    def empty_actor_observations(self) -> torch.Tensor:
+        """Zeros of the observation's shape."""
+        return torch.zeros(1, 4)
+
+    def empty_actions(self) -> torch.Tensor:
+        """Zeros of the actions' shape."""
+        return torch.zeros(1, 1)
+
+    def metadata(self) -> dict[str, str]:
+        """Stored in the file."""
+        return {"env_name": "Pendulum", "sim_dt": "0.005"}
+
+    def get_observation_names(self) -> list[str]:
+        """One name an element."""
+        return ["sin", "cos", "velocity", "last_action"]
+
+    def observations_reset(self) -> torch.Tensor:
+        """Observations of the current state."""
+        self.hooks[0]()
+        return self.compute_observations()
+
+
+def main(folder: str = "pendulum") -> bool:
+    """Export, and compare the file with the environment over 100 policy steps."""
+    env = Pendulum()
+    actor = torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.ELU(), torch.nn.Linear(32, 1))
+    path = export_environment_as_onnx(env, actor, folder)
+    session = SessionWrapper(folder, path.name, actor=make_exportable_actor(actor))
+    ok, _ = evaluate(env, env.context_manager(), session, num_steps=100)
+    return ok
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main(*sys.argv[1:2]) else 1)
