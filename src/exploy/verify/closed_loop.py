@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from exploy.contract import STEP_COUNT, Contract, Memory, digest
-from exploy.errors import FileFormatError
+from exploy.errors import EnvironmentError, FileFormatError
 from exploy.exporter.capture.object_graph import resolve
 from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS
 from exploy.exporter.core.components import to_numpy
@@ -116,7 +116,7 @@ class ClosedLoop:
         self._compare(OBSERVATIONS, to_numpy(observations), 0)
         actions = self._act(observations)
         self._hook_reading, self._sub_steps_seen, self._was_reset = None, 0, False
-        observations, done = self._env.step(actions)
+        observations, done = self._step_environment(actions)
         if not self._sub_steps_seen:
             self._catch_up(done)
         if done or self._was_reset:
@@ -131,6 +131,15 @@ class ClosedLoop:
                 name: reading.memories[name] for name in self._lost_without_hooks() & set(reading.memories)
             }
         return observations, reading
+
+    def _step_environment(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
+        result = self._env.step(actions)
+        if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], torch.Tensor):
+            kinds = [type(item).__name__ for item in result] if isinstance(result, tuple) else type(result).__name__
+            raise EnvironmentError(
+                f"step() must return the next observations and whether the environment was reset, got {kinds}."
+            )
+        return result[0], bool(torch.as_tensor(result[1]).any())
 
     def _act(self, observations: torch.Tensor) -> torch.Tensor:
         if self._actor is None:

@@ -321,3 +321,25 @@ def table(report: str) -> dict[str, str]:
     """Number of comparisons by output, from the printed table."""
     cells = [[cell.strip() for cell in line.split("│")[1:]] for line in report.splitlines() if line.startswith("│")]
     return {row[0]: row[1] for row in cells if row[0]}
+
+
+@pytest.mark.parametrize("result", [None, torch.zeros(1, 8), ([0.0] * 8, False), (torch.zeros(1, 8), False, {})])
+def test_a_step_that_returns_something_else_is_refused(result, tmp_path: Path):
+    class Wrong(Controlled):
+        def step(self, actions):
+            return result
+
+    env, actor = Wrong(), make_actor(8)
+    session = export(env, actor, tmp_path)
+    with pytest.raises(EnvironmentError, match=r"step\(\) must return"):
+        run(env, session)
+
+
+def test_flags_of_several_environments_are_taken_as_one(tmp_path: Path):
+    class Flags(Controlled):
+        def step(self, actions):
+            observations, done = super().step(actions)
+            return observations, torch.tensor([done, False])
+
+    env, actor = Flags(reset_every=3), make_actor(8)
+    assert run(env, export(env, actor, tmp_path), 10)

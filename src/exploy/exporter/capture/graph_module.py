@@ -49,7 +49,7 @@ def _make_portable(graph: fx.Graph) -> None:
     for node in graph.nodes:
         if node.op == "call_function":
             node.args = fx.node.map_aggregate(node.args, moved)
-            kwargs = {name: value for name, value in node.kwargs.items() if name != "generator"}
+            kwargs = {name: None if name == "generator" else value for name, value in node.kwargs.items()}
             node.kwargs = fx.node.map_aggregate(kwargs, moved)
     graph.eliminate_dead_code(is_impure_node=_has_effect)
 

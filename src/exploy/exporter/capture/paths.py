@@ -53,6 +53,13 @@ def _named(path: str, value: object) -> _Named | None:
         geometry = Geometry.of(value)
         return _Named(path, geometry.start, geometry.stop, geometry.shape)
     if isinstance(value, np.ndarray) and value.dtype != object:
-        start, stop = np.lib.array_utils.byte_bounds(value)
-        return _Named(path, start, stop, value.shape)
+        return _Named(path, *_byte_bounds(value), value.shape)
     return None
+
+
+def _byte_bounds(array: np.ndarray) -> tuple[int, int]:
+    """Addresses of the first byte of an array and of the one after its last; strides may be negative."""
+    address = array.__array_interface__["data"][0]
+    spans = [(size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True) if size]
+    first, last = sum(min(span, 0) for span in spans), sum(max(span, 0) for span in spans)
+    return address + first, address + last + (array.itemsize if array.size else 0)

@@ -13,6 +13,8 @@ from torch.utils._pytree import tree_iter
 
 from exploy.exporter.capture.object_graph import instance_dict, state_of, walk
 
+_MISSING = object()
+
 
 class Snapshot:
     """The state of everything that can be reached from some roots, and of the random generators.
@@ -73,8 +75,10 @@ class Snapshot:
             members.clear()
             members.update(saved_members)
         for holder, slots in self._slots:
+            current = state_of(holder)
             for name, value in slots.items():
-                object.__setattr__(holder, name, value)
+                if current.get(name, _MISSING) is not value:
+                    object.__setattr__(holder, name, value)
         for tensor, alias in self._tensors:
             if tensor.data_ptr() != alias.data_ptr() or tensor.shape != alias.shape:
                 tensor.data = alias
