@@ -56,7 +56,7 @@ def check_against_program(program: Program, session: onnxruntime.InferenceSessio
             results = program.run({name: torch.from_numpy(value) for name, value in values.items()})
             expected = {name: to_numpy(value) for name, value in results[min(sub_step, 1)].items()}
             got = file(sub_step, values)
-            _compare(expected, got, "the captured program", policy_step, sub_step, _no_suspects)
+            _compare(expected, got, "the captured program", policy_step, sub_step, lambda: _random(program))
             memories = {memory.input_name: got[memory.output_name] for memory in program.memories}
 
 
@@ -135,9 +135,8 @@ class _EnvironmentCheck:
             tensor.copy_(vary(tensor, self._generator, self._scale))
 
     def _suspects(self) -> list[str]:
-        changed = [
-            f"Python state that the pipeline changed: {change}" for change in self._snapshot.changed_python_state()
-        ]
+        changed = _random(self._program)
+        changed += [f"Python state that the pipeline changed: {item}" for item in self._snapshot.changed_python_state()]
         for frozen in self._program.frozen:
             root, _, _ = frozen.name.partition(".")
             live = resolve({"env": self._env, "actor": self._actor}.get(root), frozen.name)
@@ -149,8 +148,10 @@ class _EnvironmentCheck:
         return changed
 
 
-def _no_suspects() -> list[str]:
-    return []
+def _random(program: Program) -> list[str]:
+    return [
+        f"random numbers are drawn: {operator}; switch off noise to export" for operator in program.random_operators
+    ]
 
 
 def _compare(

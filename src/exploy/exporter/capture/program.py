@@ -8,6 +8,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from exploy.exporter.capture.location import UNKNOWN
+from exploy.exporter.capture.recording import WHERE
+
 ACTIONS = "actions"
 OBSERVATIONS = "obs"
 
@@ -71,6 +74,15 @@ class Program:
         """Values of everything that goes in: inputs as found, memories as they start."""
         values = {port.name: port.example for port in self.inputs}
         return values | {memory.input_name: memory.initial for memory in self.memories}
+
+    @property
+    def random_operators(self) -> list[str]:
+        """Operators that draw random numbers, each with the line of code that called it."""
+        return [
+            f"{node.target} at {node.meta.get(WHERE, UNKNOWN)}"
+            for node in self.module.graph.nodes
+            if isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
+        ]
 
     def without_memories(self, names: set[str]) -> "Program":
         """The same program without some memories whose value at entry nobody reads."""

@@ -1,0 +1,169 @@
+"""Every export checks its file twice before it takes its place, and names what is behind a difference."""
+
+from pathlib import Path
+
+import onnx_ir as ir
+import pytest
+import torch
+
+from exploy.errors import VerificationError
+from exploy.exporter.core import exporter
+from exploy.exporter.core.components import Input, Memory, Output
+from tests.support.environments import TestEnvironment, export, make_actor
+
+
+class Plain(TestEnvironment):
+    num_observations = 3
+
+    def __init__(self):
+        super().__init__()
+        self.value = torch.ones(1, 3)
+        self.calls = 0
+        self.context_manager().add_components(
+            [Input("value", lambda: self.value), Output("targets", lambda: self.targets)]
+        )
+
+    def observe(self):
+        return self.value * 2
+
+    def move(self):
+        self.value += self.noise(self.value)
+
+
+def test_python_state_that_the_code_reads_is_an_error_that_names_it(tmp_path: Path):
+    class Counting(Plain):
+        def observe(self):
+            self.calls += 1
+            return self.value * self.calls
+
+    with pytest.raises(VerificationError, match=r"output 'obs'.*\n.*env\.calls: 0 -> ") as caught:
+        export(Counting(), make_actor(3), tmp_path)
+    assert "live environment" in str(caught.value)
+    assert not list(tmp_path.iterdir())
+    assert export(Counting(), make_actor(3), tmp_path, verify_environment=False)
+
+
+def test_a_memory_that_was_not_registered_is_an_error_that_names_it(tmp_path: Path):
+    class Forgetful(Plain):
+        def __init__(self):
+            super().__init__()
+            self.total = torch.zeros(1, 3)
+
+        def observe(self):
+            self.total += self.value
+            return self.total * 1.0
+
+    with pytest.raises(VerificationError, match=r"env\.total .*register it as a Memory"):
+        export(Forgetful(), make_actor(3), tmp_path)
+
+
+def test_an_actor_with_a_state_that_was_not_registered_is_named(tmp_path: Path):
+    class Remembering(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.state = (torch.zeros(1, 2),)
+
+        def forward(self, obs):
+            self.state = (0.5 * self.state[0] + obs[:, :2],)
+            return self.state[0] * 1.0
+
+    with pytest.raises(VerificationError, match=r"actor\.actor\.state\[0\] .*register it as a Memory"):
+        export(Plain(), Remembering(), tmp_path)
+
+
+def test_a_tensor_that_was_handed_to_other_code_by_address_is_refused_or_noticed(tmp_path: Path):
+    class Outside(Plain):
+        """Computes in numpy, on memory that it got hold of before the export."""
+
+        def __init__(self):
+            super().__init__()
+            self.shared = self.value.numpy()
+
+        def observe(self):
+            return torch.from_numpy(self.shared * 2)
+
+    with pytest.raises(VerificationError, match="output 'obs'"):
+        export(Outside(), make_actor(3), tmp_path)
+
+
+def test_noise_is_named_with_its_line(tmp_path: Path):
+    class Noisy(Plain):
+        def observe(self):
+            return self.value + 0.1 * torch.randn(1, 3)
+
+    with pytest.raises(
+        VerificationError, match=r"random numbers are drawn: aten.randn.* at .*test_export_checks.py:\d+"
+    ):
+        export(Noisy(), make_actor(3), tmp_path)
+
+
+def test_a_file_that_computes_something_else_than_the_program_is_refused(tmp_path: Path, monkeypatch):
+    lower = exporter.lower
+
+    def miscompiled(*arguments) -> ir.Model:
+        model = lower(*arguments)
+        next(node for node in model.graph if node.op_type == "Elu").op_type = "Celu"
+        next(node for node in model.graph if node.op_type == "Mul").op_type = "Add"
+        return model
+
+    monkeypatch.setattr(exporter, "lower", miscompiled)
+    with pytest.raises(VerificationError, match=r"captured program: output '(obs|actions)'"):
+        export(Plain(), make_actor(3), tmp_path)
+    assert not list(tmp_path.iterdir())
+    export(Plain(), make_actor(3), tmp_path, verify_program=False, verify_environment=False)
+    assert (tmp_path / "policy.onnx").is_file()
+
+
+def test_an_environment_that_refuses_other_values_is_checked_at_its_own(tmp_path: Path):
+    class Strict(Plain):
+        refused = 0
+
+        def move(self):
+            pass
+
+        def apply_actions(self):
+            if not torch.is_inference_mode_enabled() or torch.jit.is_tracing():
+                return
+
+        def process_actions(self, actions):
+            super().process_actions(actions)
+            if type(self.value).__name__ == "Tensor" and not _is_recording() and bool((self.value != 1).any()):
+                Strict.refused += 1
+                raise ValueError("out of range")
+
+    export(Strict(), make_actor(3), tmp_path)
+    assert Strict.refused == 1
+
+
+def _is_recording() -> bool:
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+    return get_proxy_mode() is not None
+
+
+def test_integers_stay_valid_indices(tmp_path: Path):
+    class Indexing(Plain):
+        def __init__(self):
+            super().__init__()
+            self.index = torch.tensor([3])
+            self.table = torch.arange(4.0)
+            self.context_manager().add_component(Input("index", lambda: self.index))
+
+        def observe(self):
+            return self.value + self.table[self.index]
+
+    export(Indexing(), make_actor(3), tmp_path)
+
+
+def test_a_memory_written_by_nobody_is_carried_along(tmp_path: Path):
+    class Constant(Plain):
+        def __init__(self):
+            super().__init__()
+            self.bias = torch.ones(1, 3)
+            self.context_manager().add_component(Memory("bias", lambda: self.bias))
+
+        def observe(self):
+            return self.value + self.bias
+
+    session = export(Constant(), make_actor(3), tmp_path)
+    assert "memory.bias.out" in session.output_names
