@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,12 +48,22 @@ class Memory:
 
 @dataclass(frozen=True)
 class Frozen:
-    """A tensor of the environment that is stored in the file with the value that it had at export."""
+    """A tensor of the environment that is stored in the file with the value that it had at export.
+
+    Where ports cover a part of it, `elements` are the positions of the rest in the flattened tensor.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     sha256: str
+    elements: list[int] | None = None
+
+    def matches(self, array: np.ndarray) -> bool:
+        """Whether an array still has the value that was frozen; of another shape or type, it has not."""
+        if array.shape != self.shape or str(array.dtype) != self.dtype:
+            return False
+        return digest(array if self.elements is None else array.reshape(-1)[self.elements]) == self.sha256
 
 
 @dataclass(frozen=True)
@@ -103,7 +114,7 @@ def _read(document: dict[str, Any]) -> Contract:
         inputs=tuple(Port(*_tensor(item)) for item in document["inputs"]),
         outputs=tuple(Port(*_tensor(item)) for item in document["outputs"]),
         memories=tuple(_memory(item) for item in document["memories"]),
-        frozen=tuple(Frozen(*_tensor(item), sha256=_text(item["sha256"])) for item in document["frozen"]),
+        frozen=tuple(_frozen(item) for item in document["frozen"]),
         unused_inputs=_texts(document["unused_inputs"]),
         sub_step_inputs={_text(name): list(_texts(inputs)) for name, inputs in document["sub_step_inputs"].items()},
         observation_names=_texts(document["observation_names"]),
@@ -117,6 +128,14 @@ def _tensor(document: dict[str, Any]) -> tuple[str, str, tuple[int, ...]]:
     if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
         raise ValueError(f"{sizes!r} is no shape")
     return _text(document["name"]), str(np.dtype(_text(document["dtype"]))), tuple(sizes)
+
+
+def _frozen(document: dict[str, Any]) -> Frozen:
+    elements = document.get("elements")
+    count = math.prod(document["shape"])
+    if elements is not None and not all(type(item) is int and 0 <= item < count for item in elements):
+        raise ValueError("the positions of frozen elements are out of range")
+    return Frozen(*_tensor(document), sha256=_text(document["sha256"]), elements=elements)
 
 
 def _memory(document: dict[str, Any]) -> Memory:

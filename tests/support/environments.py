@@ -120,7 +120,12 @@ def export(env: ExportableEnvironment, actor: torch.nn.Module, folder: Path, **o
 
 
 def assert_agrees(
-    env: ExportableEnvironment, actor: torch.nn.Module, folder: Path, steps: int = 100, **options: Any
+    env: ExportableEnvironment,
+    actor: torch.nn.Module,
+    folder: Path,
+    steps: int = 100,
+    tolerance: float = 1e-5,
+    **options: Any,
 ) -> SessionWrapper:
     """Export, then step environment and file side by side, memories fed back from the file alone."""
     session = export(env, actor, folder, **options)
@@ -131,8 +136,8 @@ def assert_agrees(
         num_steps=steps,
         verbose=False,
         reset_from_onnx_counter_steps=None,
-        atol=1e-5,
-        rtol=1e-5,
+        atol=tolerance,
+        rtol=tolerance,
         pause_on_failure=False,
     )
     assert ok

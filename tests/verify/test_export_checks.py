@@ -154,3 +154,58 @@ def test_a_memory_written_by_nobody_is_carried_along(tmp_path: Path):
 
     session = export(Constant(), make_actor(3), tmp_path)
     assert "memory.bias.out" in session.output_names
+
+
+class DelayedByList(Plain):
+    def __init__(self):
+        super().__init__()
+        self.queue = [torch.zeros(1, 2) for _ in range(3)]
+
+    def process_actions(self, actions):
+        self.queue.append(actions.clone())
+        self.targets = self.queue.pop(0)
+
+
+class DelayedByTensor(Plain):
+    def __init__(self):
+        super().__init__()
+        self.queue = torch.zeros(9, 1, 2)
+
+    def process_actions(self, actions):
+        self.queue[1:] = self.queue[:-1].clone()
+        self.queue[0] = actions
+        self.targets = self.queue[8].clone()
+
+
+class SlowlyGrowing(Plain):
+    def __init__(self):
+        super().__init__()
+        self.queue = torch.zeros(1, 2)
+
+    def process_actions(self, actions):
+        self.queue += 0.001
+        self.targets = actions + torch.relu(self.queue - 0.05)
+
+
+@pytest.mark.parametrize("kind", [DelayedByList, DelayedByTensor, SlowlyGrowing])
+def test_state_that_shows_only_steps_later_is_refused_by_name(kind, tmp_path: Path):
+    with pytest.raises(VerificationError, match=r"env\.queue.*register it as a Memory"):
+        export(kind(), make_actor(3), tmp_path)
+
+
+def test_a_counter_that_matters_at_the_last_sub_step_only_is_noticed(tmp_path: Path):
+    class LastSubStep(Plain):
+        def __init__(self):
+            super().__init__()
+            self._decimation = 5
+
+        def process_actions(self, actions):
+            super().process_actions(actions)
+            self.calls = 0
+
+        def apply_actions(self):
+            self.calls += 1
+            self.targets = self.targets * (10.0 if self.calls == 5 else 1.0)
+
+    with pytest.raises(VerificationError, match=r"sub-step 4.*\n.*env\.calls"):
+        export(LastSubStep(), make_actor(3), tmp_path)

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from exploy.contract import STEP_COUNT, Contract, Memory, digest
-from exploy.errors import EnvironmentError, FileFormatError
+from exploy.contract import STEP_COUNT, Contract, Memory
+from exploy.errors import ActorError, EnvironmentError, FileFormatError
 from exploy.exporter.capture.object_graph import resolve
 from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS
+from exploy.exporter.core.components import Memory as MemoryComponent
 from exploy.exporter.core.components import to_numpy
 from exploy.exporter.core.context_manager import ContextManager
+from exploy.exporter.core.environment_checks import checked_tensor
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.exporter.core.session_wrapper import SessionWrapper
 from exploy.verify.tally import Tally
@@ -152,7 +154,7 @@ class ClosedLoop:
     def _observe_reset(self) -> tuple[torch.Tensor, _Reading]:
         """Observations of a fresh state, and the inputs and memories that they were computed from."""
         before = self._read_memories(self._registered)
-        observations = self._env.observations_reset()
+        observations = checked_tensor(self._env, "observations_reset")
         if self._hook_reading is not None:
             return observations, self._hook_reading
         memories = self._read_memories(self._registered)
@@ -214,7 +216,14 @@ class ClosedLoop:
 
     def _read_memories(self, wanted: dict[str, Memory]) -> Values:
         components = self._manager.get_memory_components()
-        return {item.input_name: item.value_numpy for item in components if item.input_name in wanted}
+        return {item.input_name: self._read_memory(item) for item in components if item.input_name in wanted}
+
+    def _read_memory(self, memory: MemoryComponent) -> np.ndarray:
+        """The value of a memory; its start value where an actor has dropped its state at a reset."""
+        try:
+            return memory.value_numpy
+        except ActorError:
+            return self._registered[memory.input_name].initial_value()
 
     def _reset_actor(self) -> None:
         if self._actor is not None:
@@ -226,7 +235,7 @@ class ClosedLoop:
         for frozen in self._contract.frozen:
             live = resolve(roots.get(frozen.name.partition(".")[0]), frozen.name)
             value = to_numpy(live) if isinstance(live, torch.Tensor) else live
-            if isinstance(value, np.ndarray) and value.shape == frozen.shape and digest(value) != frozen.sha256:
+            if isinstance(value, np.ndarray) and not frozen.matches(value):
                 self._tally.changed_frozen.setdefault(frozen.name, self._step_number)
 
 

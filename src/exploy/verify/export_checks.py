@@ -1,26 +1,28 @@
 """The two checks that every export makes of its file: against the captured program and the live environment."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnxruntime
 import torch
 
-from exploy.contract import STEP_COUNT, digest
+from exploy.contract import STEP_COUNT
 from exploy.errors import ExployError, VerificationError
 from exploy.exporter.capture.object_graph import resolve
 from exploy.exporter.capture.pipeline import live_objects
-from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, Program
+from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program
+from exploy.exporter.capture.recording import plain_torch
 from exploy.exporter.capture.snapshot import ProtectUnseen, Snapshot
 from exploy.exporter.core.actor import ExportableActor
-from exploy.exporter.core.components import to_numpy
+from exploy.exporter.core.components import Input, to_numpy
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.verify.compare import difference
-from exploy.verify.variation import vary
+from exploy.verify.variation import Variation, around, as_found, zeros
 
 TOLERANCE = 1e-5
-_POLICY_STEPS = 2
-_SUB_STEPS = 3
+_MAX_SUB_STEPS = 20
+_POLICY_STEPS = 8
 
 Values = dict[str, np.ndarray]
 
@@ -36,28 +38,39 @@ class _File:
     def __call__(self, step_count: int, values: Mapping[str, np.ndarray]) -> Values:
         fed = {name: values[name] for name in self._inputs if name != STEP_COUNT}
         fed[STEP_COUNT] = np.array(step_count, dtype=np.int32)
-        return dict(zip(self._outputs, self._session.run(None, fed), strict=True))
+        try:
+            results = self._session.run(None, fed)
+        except Exception as error:
+            raise VerificationError(f"onnxruntime cannot run the file: {error}. Nothing was written.") from error
+        return dict(zip(self._outputs, results, strict=True))
 
 
 def check_against_program(program: Program, session: onnxruntime.InferenceSession, decimation: int) -> None:
-    """Run file and program on the same random inputs over both paths, memories fed back.
+    """Run file and program on the same inputs over both paths, memories fed back.
+
+    The inputs are those found, zeros, and random ones around those found; only the first where the program cannot
+    be computed with others.
 
     Raises:
         VerificationError: If an output differs; the message names it.
     """
-    generator = torch.Generator().manual_seed(0)
     file = _File(session)
-    memories = {memory.input_name: to_numpy(memory.initial) for memory in program.memories}
-    for policy_step in range(_POLICY_STEPS):
-        for sub_step in range(min(decimation, _SUB_STEPS)):
-            scale = 0.0 if policy_step == sub_step == 0 else 1.0
-            inputs = {port.name: to_numpy(vary(port.example, generator, scale)) for port in program.inputs}
-            values = inputs | memories
-            results = program.run({name: torch.from_numpy(value) for name, value in values.items()})
-            expected = {name: to_numpy(value) for name, value in results[min(sub_step, 1)].items()}
-            got = file(sub_step, values)
-            _compare(expected, got, "the captured program", policy_step, sub_step, lambda: _random(program))
-            memories = {memory.input_name: got[memory.output_name] for memory in program.memories}
+
+    def check(variations: Sequence[Variation]) -> None:
+        generator = torch.Generator().manual_seed(0)
+        memories = {memory.input_name: to_numpy(memory.initial) for memory in program.memories}
+        for policy_step, variation in enumerate(variations):
+            for sub_step in range(min(decimation, 3)):
+                inputs = {port.name: to_numpy(variation(port.example, generator)) for port in program.inputs}
+                values = inputs | memories
+                results = program.run({name: torch.from_numpy(value) for name, value in values.items()})
+                expected = {name: to_numpy(value) for name, value in results[min(sub_step, 1)].items()}
+                got = file(sub_step, values)
+                step = _Step("the captured program", policy_step, sub_step)
+                _compare(expected, got, program, step, lambda: _random(program))
+                memories = {memory.input_name: got[memory.output_name] for memory in program.memories}
+
+    _check_at(check, (as_found, zeros, around, around), (as_found, as_found))
 
 
 def check_against_environment(
@@ -68,22 +81,31 @@ def check_against_environment(
 ) -> None:
     """Set the registered tensors of the live environment to other values, run its own Python, compare, restore.
 
-    This sees what no graph shows, such as a Python number that the code reads and changes. If the environment raises
-    on values around its own, its own are used.
+    This sees what no graph shows, such as a Python number that the code reads and changes, and unregistered state that
+    shows only some steps later. If the environment raises on values around its own, its own are used.
 
     Raises:
-        VerificationError: If an output differs; the message names it, and Python state that changed.
+        VerificationError: If an output differs, or a frozen tensor that matters was changed; the message names it.
     """
     check = _EnvironmentCheck(env, actor, program, _File(session))
+    _check_at(check.run, (around,) * _POLICY_STEPS, (as_found,) * _POLICY_STEPS)
+
+
+def _check_at(
+    check: Callable[[Sequence[Variation]], None], variations: Sequence[Variation], fallback: Sequence[Variation]
+) -> None:
+    """Check at some values, or at others if the code under test cannot be run at the first."""
     try:
-        check.run(scale=1.0)
+        check(variations)
     except ExployError:
         raise
     except Exception:
-        check.run(scale=0.0)
+        check(fallback)
 
 
 class _EnvironmentCheck:
+    """Runs the live environment and the file side by side, on a snapshot."""
+
     def __init__(self, env: ExportableEnvironment, actor: ExportableActor, program: Program, file: _File):
         self._env = env
         self._manager = env.context_manager()
@@ -91,29 +113,32 @@ class _EnvironmentCheck:
         self._program = program
         self._file = file
 
-    def run(self, scale: float) -> None:
+    def run(self, variations: Sequence[Variation]) -> None:
         self._generator = torch.Generator().manual_seed(0)
-        self._scale = scale
         self._snapshot = Snapshot(live_objects(self._env, self._actor))
-        with self._snapshot, ProtectUnseen(self._snapshot), torch.inference_mode():
-            self._vary(self._manager.get_memory_components())
-            memories = {item.input_name: to_numpy(item.fetch()) for item in self._manager.get_memory_components()}
+        with self._snapshot, plain_torch(), ProtectUnseen(self._snapshot), self._snapshot.gradient_mode():
+            components = self._manager.get_memory_components()
+            self._set(components, variations[0])
+            memories = {item.input_name: to_numpy(item.fetch()) for item in components}
             memories |= {m.input_name: to_numpy(m.initial) for m in self._program.memories if m.carried}
-            for policy_step in range(_POLICY_STEPS):
-                for sub_step in range(min(self._env.decimation, _SUB_STEPS)):
-                    memories = self._step(policy_step, sub_step, memories)
+            for policy_step, variation in enumerate(variations):
+                for sub_step in range(self._sub_steps(policy_step)):
+                    memories = self._step(policy_step, sub_step, variation, memories)
+            self._refuse_missing_memories()
 
-    def _step(self, policy_step: int, sub_step: int, memories: Values) -> Values:
-        inputs = [item for item in self._manager.get_input_components() if item.input_name in self._input_names]
-        self._vary(inputs)
+    def _sub_steps(self, policy_step: int) -> int:
+        """All of them on the first policy step, two afterwards."""
+        return min(self._env.decimation, _MAX_SUB_STEPS if policy_step == 0 else 2)
+
+    def _step(self, policy_step: int, sub_step: int, variation: Variation, memories: Values) -> Values:
+        names = {port.name for port in self._program.inputs}
+        inputs = [item for item in self._manager.get_input_components() if item.input_name in names]
+        self._set(inputs, variation)
         got = self._file(sub_step, memories | {item.input_name: to_numpy(item.fetch()) for item in inputs})
         expected = self._live(sub_step)
-        _compare(expected, got, "the live environment", policy_step, sub_step, self._suspects)
+        step = _Step("the live environment", policy_step, sub_step)
+        _compare(expected, got, self._program, step, self._suspects)
         return {memory.input_name: got[memory.output_name] for memory in self._program.memories}
-
-    @property
-    def _input_names(self) -> set[str]:
-        return {port.name for port in self._program.inputs}
 
     def _live(self, sub_step: int) -> Values:
         results: Values = {}
@@ -129,23 +154,50 @@ class _EnvironmentCheck:
         self._env.apply_actions()
         return results | {item.output_name: item.value_numpy for item in self._manager.get_output_components()}
 
-    def _vary(self, components: list) -> None:
+    def _set(self, components: Iterable[Input], variation: Variation) -> None:
         for component in components:
             tensor = component.fetch()
-            tensor.copy_(vary(tensor, self._generator, self._scale))
+            tensor.copy_(variation(tensor, self._generator))
 
     def _suspects(self) -> list[str]:
-        changed = _random(self._program)
-        changed += [f"Python state that the pipeline changed: {item}" for item in self._snapshot.changed_python_state()]
-        for frozen in self._program.frozen:
-            root, _, _ = frozen.name.partition(".")
-            live = resolve({"env": self._env, "actor": self._actor}.get(root), frozen.name)
-            if isinstance(live, torch.Tensor) and digest(to_numpy(live)) != digest(to_numpy(frozen.value)):
-                changed.append(
-                    f"unregistered tensor that the pipeline changed: {frozen.name} (read at {frozen.where}); "
-                    "register it as a Memory"
-                )
-        return changed
+        return [
+            *_random(self._program),
+            *(f"Python state that the pipeline changed: {item}" for item in self._snapshot.changed_python_state()),
+            *(_missing_memory(frozen) for frozen in self._changed_frozen()),
+        ]
+
+    def _changed_frozen(self) -> list[FrozenTensor]:
+        roots = {"env": self._env, "actor": self._actor}
+        return [
+            frozen
+            for frozen in self._program.frozen
+            if (root := roots.get(frozen.name.partition(".")[0])) is not None
+            and not frozen.is_held_by(resolve(root, frozen.name))
+        ]
+
+    def _refuse_missing_memories(self) -> None:
+        """Refuse state that the pipeline reads and changes, even where no output has shown it yet."""
+        missing = [frozen for frozen in self._changed_frozen() if self._program.depends_on(frozen.constants)]
+        if missing:
+            reasons = "".join(f"\n  - {_missing_memory(frozen)}" for frozen in missing)
+            raise VerificationError(
+                f"The pipeline changes tensors that are frozen in the file and that outputs depend on:{reasons}\n"
+                "Nothing was written."
+            )
+
+
+@dataclass(frozen=True)
+class _Step:
+    reference: str
+    policy_step: int
+    sub_step: int
+
+
+def _missing_memory(frozen: FrozenTensor) -> str:
+    return (
+        f"unregistered tensor that the pipeline changed: {frozen.name} (read at {frozen.where}); "
+        "register it as a Memory"
+    )
 
 
 def _random(program: Program) -> list[str]:
@@ -154,20 +206,13 @@ def _random(program: Program) -> list[str]:
     ]
 
 
-def _compare(
-    expected: Values,
-    got: Values,
-    reference: str,
-    policy_step: int,
-    sub_step: int,
-    suspects: Callable[[], list[str]],
-) -> None:
+def _compare(expected: Values, got: Values, program: Program, step: _Step, suspects: Callable[[], list[str]]) -> None:
+    rtol = max(TOLERANCE, 10 * program.precision)
     for name, value in expected.items():
-        precision = 10 * np.finfo(value.dtype).eps if value.dtype.kind == "f" else 0.0
-        found = difference(value, got[name], TOLERANCE, max(TOLERANCE, float(precision)), by_largest=True)
+        found = difference(value, got[name], TOLERANCE, rtol, by_largest=True)
         if found is not None:
             reasons = "".join(f"\n  - {reason}" for reason in suspects()) or "\n  - no suspect found"
             raise VerificationError(
-                f"The file does not agree with {reference}: output {name!r}, {found} (policy step {policy_step}, "
-                f"sub-step {sub_step}). Nothing was written. Possible reasons:{reasons}"
+                f"The file does not agree with {step.reference}: output {name!r}, {found} (policy step "
+                f"{step.policy_step}, sub-step {step.sub_step}). Nothing was written. Possible reasons:{reasons}"
             )

@@ -1,24 +1,36 @@
-"""Other values for tensors, near the ones they have."""
+"""Values to try a program at: those found, zeros, and others near those found. All on the CPU."""
+
+from collections.abc import Callable
 
 import torch
 
+Variation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
-def vary(tensor: torch.Tensor, generator: torch.Generator, scale: float = 1.0) -> torch.Tensor:
-    """A CPU tensor of the same shape and dtype with other values around the given ones.
+
+def as_found(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """The values themselves, as a copy."""
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+
+
+def zeros(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Zeros of the same shape and dtype: where many functions have their corners."""
+    return torch.zeros(tensor.shape, dtype=tensor.dtype)
+
+
+def around(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Other values of the same shape and dtype.
 
     Floats move by about a tenth of their size; integers are drawn between 0, 1 and the present extremes, which keeps
-    indices valid as a rule; booleans are drawn anew. With a scale of 0 the values stay.
+    indices valid as a rule; booleans are drawn anew.
     """
-    value = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-    if scale == 0.0 or value.numel() == 0:
+    value = as_found(tensor, generator)
+    if value.numel() == 0 or value.is_complex():
         return value
     if value.dtype == torch.bool:
         return torch.rand(value.shape, generator=generator) < 0.5
     if value.is_floating_point():
         noise = torch.randn(value.shape, generator=generator, dtype=torch.float32)
         size = 1.0 + torch.nan_to_num(value.float().abs(), nan=0.0, posinf=0.0, neginf=0.0)
-        return value + (scale * 0.1 * size * noise).to(value.dtype)
-    if value.is_complex():
-        return value
+        return value + (0.1 * size * noise).to(value.dtype)
     low, high = max(min(int(value.min()), 0), -(2**62)), min(max(int(value.max()), 1), 2**62)
     return torch.randint(low, high + 1, value.shape, generator=generator).to(value.dtype)

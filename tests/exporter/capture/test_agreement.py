@@ -3,7 +3,9 @@
 Memories are fed back from the file alone, every output is compared at every sub-step, to 1e-5.
 """
 
+import copy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -413,6 +415,127 @@ class StridedViews(TestEnvironment):
         self.memory.zero_()
 
 
+class Plain(TestEnvironment):
+    """Observes its state; what it does with it is up to a subclass."""
+
+    def __init__(self):
+        super().__init__()
+        self.state = torch.tensor([[0.5, -0.5, 0.25, -0.25]])
+        self.context_manager().add_components(
+            [Input("state", lambda: self.state), Output("targets", lambda: self.targets)]
+        )
+
+    def observe(self):
+        return self.state * 2
+
+    def move(self):
+        self.state += self.noise(self.state)
+
+
+class Compiled(Plain):
+    """Calls functions that torch.compile has wrapped."""
+
+    def __init__(self):
+        super().__init__()
+        self.function = torch.compile(lambda value: torch.sin(value) + 1, backend="eager")
+
+    def observe(self):
+        return self.function(self.state)
+
+
+class Copying(Plain):
+    """Copies tensors in Python, broadcasts by copy_, writes by out= and by index lists."""
+
+    def __init__(self):
+        super().__init__()
+        self.scratch, self.rows, self.total = torch.zeros(1, 4), torch.zeros(3, 4), torch.zeros(1, 4)
+
+    def observe(self):
+        torch.add(self.state, 1.0, out=self.scratch)
+        self.rows.copy_(copy.deepcopy(self.scratch))
+        self.total[:, [0, 1, 2, 3]] = self.rows.sum(dim=0, keepdim=True)
+        return self.total * 1.0
+
+
+class OneHot(Plain):
+    """Encodes an index."""
+
+    def __init__(self):
+        super().__init__()
+        self.mode = torch.tensor([0])
+        self.context_manager().add_component(Input("mode", lambda: self.mode))
+
+    def observe(self):
+        return torch.nn.functional.one_hot(self.mode, 4) * self.state
+
+    def move(self):
+        super().move()
+        self.mode[:] = (self.mode + 1) % 4
+
+
+class WriteOnlyMemory(Plain):
+    """Registers a memory that nobody reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.previous = torch.zeros(1, 2)
+        self.context_manager().add_component(Memory("previous", lambda: self.previous))
+
+    def process_actions(self, actions):
+        self.previous[:] = actions
+        super().process_actions(actions)
+
+    def apply_actions(self):
+        self.previous[:] = self.targets * 2
+
+
+class NothingToGive(TestEnvironment):
+    """Has neither Outputs nor Memories: the actions are all there is."""
+
+    def __init__(self):
+        super().__init__(decimation=2)
+        self.state = torch.ones(1, 4)
+        self.context_manager().add_component(Input("state", lambda: self.state))
+
+    def observe(self):
+        return self.state * 2
+
+    def move(self):
+        self.state += self.noise(self.state)
+
+
+class ActuatorNetwork(Plain):
+    """Drives its joints through a scripted network, as simulators load them."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(2)
+        self.network = torch.jit.script(
+            torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+        )
+        self.torque = torch.zeros(1, 2)
+        self.context_manager().add_component(Output("torque", lambda: self.torque))
+
+    def apply_actions(self):
+        self.torque = self.network(self.targets - self.state[:, :2])
+
+
+class HalfPrecision(Plain):
+    """Keeps a memory in half precision."""
+
+    def __init__(self):
+        super().__init__()
+        self.slow = torch.zeros(1, 4, dtype=torch.float16)
+        self.context_manager().add_component(Memory("slow", lambda: self.slow))
+
+    def observe(self):
+        return self.state + self.slow.float()
+
+    def process_actions(self, actions):
+        self.slow = (0.5 * self.slow + self.state.half()).clamp(-1, 1)
+        super().process_actions(actions)
+
+
 ENVIRONMENTS = {
     "strided views": StridedViews,
     "views made before the export": OldViews,
@@ -430,6 +553,12 @@ ENVIRONMENTS = {
     "unregistered action state": UnregisteredActionState,
     "groups and connections": GroupsAndConnections,
     "split bodies": SplitBodies,
+    "compiled functions": Compiled,
+    "copies of all kinds": Copying,
+    "one-hot encoding": OneHot,
+    "a memory that nobody reads": WriteOnlyMemory,
+    "neither outputs nor memories": NothingToGive,
+    "a scripted actuator network": ActuatorNetwork,
 }
 
 
@@ -491,5 +620,40 @@ def test_recurrent_actor(kind, batch_size, tmp_path: Path):
     actor = RecurrentActor(kind, env.num_observations, batch_size)
     with torch.no_grad():
         actor(env.empty_actor_observations())
+    add_actor_memory(env.context_manager(), actor.get_state)
+    assert_agrees(env, actor, tmp_path)
+
+
+def script_and_freeze(network: torch.nn.Module) -> Any:
+    return torch.jit.freeze(torch.jit.script(network.eval()))
+
+
+def compile_eagerly(network: torch.nn.Module) -> Any:
+    return torch.compile(network, backend="eager")
+
+
+@pytest.mark.parametrize("wrap", [torch.jit.script, script_and_freeze, compile_eagerly])
+def test_actors_that_were_scripted_frozen_or_compiled(wrap, tmp_path: Path):
+    torch.manual_seed(0)
+    actor = wrap(torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ELU(), torch.nn.Linear(8, 2)))
+    assert_agrees(Plain(), actor, tmp_path, steps=10)
+
+
+def test_half_precision(tmp_path: Path):
+    assert_agrees(HalfPrecision(), make_actor(4), tmp_path, tolerance=3e-3)
+
+
+def test_an_actor_that_drops_its_state_at_a_reset(tmp_path: Path):
+    class Dropping(RecurrentActor):
+        state: Any
+
+        def reset(self, dones):
+            self.state = None
+
+        def get_state(self):
+            return self.state
+
+    actor = Dropping(torch.nn.LSTM, 4)
+    env = Plain()
     add_actor_memory(env.context_manager(), actor.get_state)
     assert_agrees(env, actor, tmp_path)

@@ -1,6 +1,9 @@
 """An export leaves the environment, the actor and the random generators as it found them."""
 
+import enum
+import functools
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -229,3 +232,86 @@ def test_a_snapshot_restores_contents_bindings_and_containers():
     assert inner.items is items and items == [1] and inner.tags == {1}
     assert (inner.count, inner.text) == (1, "a") and not hasattr(inner, "new")
     assert torch.equal(holder["parameter"], torch.ones(2)) and "more" not in holder
+
+
+class Leg(enum.Enum):
+    LEFT = 1
+
+
+class Unset:
+    __slots__ = ("later",)
+    later: int
+
+
+def counting_closure():
+    calls = 0
+
+    def count() -> int:
+        nonlocal calls
+        calls += 1
+        return calls
+
+    return count
+
+
+@functools.lru_cache
+def cached_grid(size: int) -> torch.Tensor:
+    return torch.arange(float(size))
+
+
+class Scattered(Messy):
+    """Keeps state where a walk over attributes may not look."""
+
+    def __init__(self):
+        super().__init__()
+        self.by_enum = {Leg.LEFT: SimpleNamespace(count=0)}
+        self.by_tuple = {("a", 0): SimpleNamespace(tensor=torch.zeros(1))}
+        self.numbers = [0.5] * 300_000
+        self.nested = SimpleNamespace(inner=None)
+        for _ in range(30):
+            self.nested = SimpleNamespace(inner=self.nested)
+        self.deepest = self.nested
+        while self.deepest.inner is not None:
+            self.deepest = self.deepest.inner
+        self.unset = Unset()
+        self.ordered = {"a": 1, "b": 2}
+        self.count = counting_closure()
+
+    def observe(self):
+        self.by_enum[Leg.LEFT].count += 1
+        self.by_tuple["a", 0].tensor = torch.ones(1)
+        self.deepest.mark = 1
+        self.unset.later = 1
+        self.ordered["a"] = self.ordered.pop("a")
+        self.count()
+        return super().observe() + cached_grid(3)
+
+
+def test_state_in_odd_places_is_restored(tmp_path: Path):
+    env = Scattered()
+    tensor = env.by_tuple["a", 0].tensor
+    export(env, make_actor(3), tmp_path)
+    assert env.by_enum[Leg.LEFT].count == 0
+    assert env.by_tuple["a", 0].tensor is tensor
+    assert not hasattr(env.deepest, "mark") and not hasattr(env.unset, "later")
+    assert list(env.ordered) == ["a", "b"]
+    assert env.count() == 1
+
+
+def test_caches_that_an_export_fills_can_be_trained_through(tmp_path: Path):
+    cached_grid.cache_clear()
+    export(Scattered(), make_actor(3), tmp_path)
+    weight = torch.ones(3, requires_grad=True)
+    (weight * cached_grid(3)).sum().backward()
+    assert weight.grad is not None
+
+
+def test_exports_in_several_threads_take_turns(tmp_path: Path):
+    def run(index: int) -> Path:
+        return export(Messy(), make_actor(3), tmp_path / str(index)).onnx_file_path
+
+    with ThreadPoolExecutor(3) as pool:
+        paths = list(pool.map(run, range(3)))
+    assert len({path.read_bytes() for path in paths}) == 1
+    assert torch.distributions.Distribution._validate_args
+    assert torch.backends.mha.get_fastpath_enabled()

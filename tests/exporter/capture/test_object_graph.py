@@ -94,10 +94,15 @@ def test_closures_are_followed_on_request():
 def test_memory_is_named_by_the_closest_tensor_around_it():
     robot = Robot()
     index = PathIndex({"env": robot})
-    assert index.find(Geometry.of(robot._terms["joint_pos"]._scale)) == "env._terms['joint_pos']._scale"
-    assert index.find(Geometry.of(robot.net.state_dict()["0.weight"][1])) == "env.net.0.weight"
-    assert index.find(Geometry.of(torch.from_numpy(robot.slotted.array[1:]))) == "env.slotted.array"
-    assert index.find(Geometry.of(torch.ones(2))) is None
+
+    def name_of(tensor: torch.Tensor) -> str | None:
+        named = index.find(Geometry.of(tensor))
+        return named.path if named else None
+
+    assert name_of(robot._terms["joint_pos"]._scale) == "env._terms['joint_pos']._scale"
+    assert name_of(robot.net.state_dict()["0.weight"][1]) == "env.net.0.weight"
+    assert name_of(torch.from_numpy(robot.slotted.array[1:])) == "env.slotted.array"
+    assert name_of(torch.ones(2)) is None
 
 
 def test_paths_become_parts_of_port_names():

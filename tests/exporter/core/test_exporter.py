@@ -330,6 +330,36 @@ def with_input(callback: Any) -> Simple:
     return env
 
 
+class NamesAsText(Simple):
+    def get_observation_names(self):
+        return "abcd"
+
+
+class NoMetadata(Simple):
+    def metadata(self):
+        return None
+
+
+class NumberedMetadata(Simple):
+    def metadata(self):
+        return {1: "one"}
+
+
+class UnstorableMetadata(Simple):
+    def metadata(self):
+        return {"key": "\ud800"}
+
+
+class NoEmptyActions(Simple):
+    def empty_actions(self):
+        return None
+
+
+class WithoutSuper(Simple):
+    def __init__(self):
+        pass
+
+
 class BadMetadata(Simple):
     def metadata(self):
         return {"limit": float("nan")}
@@ -356,6 +386,23 @@ FAILURES: dict[str, tuple[Any, Any, type[ExployError], str]] = {
     "a callback without tensor": (lambda: with_input(lambda: 3.0), 4, ComponentError, "'other'.*got float"),
     "overlapping inputs": (lambda: with_input(None), 4, AliasError, "'value' and 'other' share memory"),
     "an expanded input": (lambda: with_input(lambda: torch.ones(1).expand(3)), 4, AliasError, "'other' is an expanded"),
+    "names that are a text": (NamesAsText, 4, EnvironmentError, "list of strings, got 'abcd'"),
+    "no metadata": (NoMetadata, 4, EnvironmentError, "dictionary with strings as keys, got None"),
+    "metadata under numbers": (NumberedMetadata, 4, EnvironmentError, "strings as keys"),
+    "metadata beyond UTF-8": (UnstorableMetadata, 4, MetadataError, "cannot be stored as UTF-8"),
+    "no empty actions": (
+        NoEmptyActions,
+        4,
+        EnvironmentError,
+        r"empty_actions\(\) must return a torch.Tensor",
+    ),
+    "no call of super": (WithoutSuper, 4, EnvironmentError, r"must call super\(\).__init__\(\)"),
+    "half-length floats": (
+        lambda: with_input(lambda: torch.ones(1, dtype=torch.bfloat16)),
+        4,
+        ComponentError,
+        "bfloat16",
+    ),
     "metadata that JSON cannot hold": (BadMetadata, 4, MetadataError, "limit.*cannot be stored as JSON"),
     "another decimation in the metadata": (OtherDecimation, 4, MetadataError, "decimation = 8.*says 4"),
     "a key used twice": (ClashingMetadata, 4, MetadataError, "'value' is both"),
@@ -444,3 +491,31 @@ def test_sharing_one_memory_as_two_types_is_refused(tmp_path: Path):
 
     with pytest.raises((AliasError, CaptureError), match=r"float32.*int32|int32.*float32"):
         export(Reinterpreting(), make_actor(4), tmp_path)
+
+
+def test_a_path_may_start_at_home(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert export_environment_as_onnx(Simple(), make_actor(4), "~/policies") == tmp_path / "policies" / "policy.onnx"
+
+
+def test_a_numpy_integer_is_a_whole_number(tmp_path: Path):
+    session = export(Simple(decimation=np.int64(4)), make_actor(4), tmp_path)  # type: ignore[arg-type]
+    assert session.contract is not None and session.contract.decimation == 4
+
+
+def test_only_the_part_of_a_buffer_that_no_port_covers_is_frozen(tmp_path: Path):
+    class Partly(Simple):
+        def __init__(self):
+            super().__init__()
+            self.buffer = torch.arange(4.0)[None]
+            self.context_manager().add_component(Input("part", lambda: self.buffer[:, 1:3]))
+
+        def observe(self):
+            return self.buffer + super().observe()
+
+    session = assert_agrees(Partly(), make_actor(4), tmp_path, steps=5)
+    assert session.contract is not None
+    (frozen,) = session.contract.frozen
+    assert (frozen.name, frozen.shape, frozen.elements) == ("env.buffer", (1, 4), [0, 3])
+    assert frozen.matches(np.array([[0, 9, 9, 3]], np.float32))
+    assert not frozen.matches(np.array([[5, 1, 2, 3]], np.float32))

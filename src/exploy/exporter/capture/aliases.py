@@ -16,6 +16,7 @@ from torch import fx
 
 from exploy.errors import AliasError
 from exploy.exporter.capture.geometry import Geometry, InexpressibleView, emit_view, flat_extent_needed
+from exploy.exporter.capture.location import UNKNOWN
 from exploy.exporter.capture.recording import (
     ENTRY,
     STAGE,
@@ -38,6 +39,7 @@ class Access:
 
     node: fx.Node
     geometry: Geometry
+    where: str = UNKNOWN
 
 
 @dataclass(eq=False)
@@ -193,7 +195,7 @@ def _place_of(node: fx.Node) -> str:
     for candidate in (node, *node.users):
         if WHERE in candidate.meta:
             return str(candidate.meta[WHERE])
-    return "an unknown place"
+    return UNKNOWN
 
 
 def _find_regions(recording: Recording) -> list[Region]:
@@ -221,7 +223,7 @@ def _accesses(recording: Recording, constant: fx.Node) -> list[Access]:
         pending.extend(views)
         geometry = recording.geometry(node)
         if geometry is not None and len(views) < len(node.users):
-            found.append(Access(node, geometry))
+            found.append(Access(node, geometry, _place_of(node)))
     return found
 
 

@@ -1,5 +1,6 @@
 """Turns a live environment and its actor into a Program, and leaves both as they were."""
 
+import dataclasses
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ class _Builder:
         carried = self._carried(rates, {memory.name for memory in memories})
         carried_outputs = [memory.output_name for memory in carried]
         module, names = own_module(rates.graph, recording, self.roots)
-        return Program(
+        program = Program(
             module=module,
             inputs=[
                 Port(name, plain_copy(value)) for name, value in self.arguments.items() if name in self._input_names()
@@ -103,6 +104,8 @@ class _Builder:
             frozen=frozen,
             parameter_names=names,
         )
+        real = [item for item in frozen if not item.is_written or program.depends_on(item.constants)]
+        return dataclasses.replace(program, frozen=real)
 
     def _input_names(self) -> list[str]:
         return [item.input_name for item in self.pipeline.inputs if not isinstance(item, Memory)]
@@ -154,8 +157,8 @@ class _Builder:
     def _carried(self, rates: TwoRates, taken: set[str]) -> list[MemoryPort]:
         ports = []
         for value in rates.carried:
-            path = self.pipeline.carried_paths.find(value.geometry)
-            name = _unused(identifier_from_path(path) if path else "carried", taken)
+            named = self.pipeline.carried_paths.find(value.geometry)
+            name = _unused(identifier_from_path(named.path) if named else "carried", taken)
             taken.add(name)
             ports.append(
                 MemoryPort(

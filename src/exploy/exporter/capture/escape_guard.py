@@ -9,6 +9,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._pytree import tree_iter
 
 from exploy.errors import DataDependentError
+from exploy.exporter.capture.geometry import has_memory
 from exploy.exporter.capture.location import calling_line
 from exploy.exporter.capture.recording import Recording, data_dependent_message
 from exploy.exporter.capture.snapshot import Snapshot
@@ -62,10 +63,12 @@ class EscapeGuard(TorchFunctionMode):
         if name in _PRINTING:
             with disable_proxy_modes_tracing():
                 return func(*args, **kwargs)
-        tensors = [item for item in tree_iter((args, kwargs)) if isinstance(item, torch.Tensor)]
+        tensors = [item for item in tree_iter((args, kwargs)) if isinstance(item, torch.Tensor) and has_memory(item)]
         if name in _ESCAPES and tensors:
             return self._read(name, func, tensors, args, kwargs)
         self._protect(tensors)
+        if name == "__deepcopy__":
+            return args[0].clone()
         return func(*args, **kwargs)
 
     def _read(self, name: str, func: Callable[..., Any], tensors: list[torch.Tensor], args: Any, kwargs: Any) -> Any:

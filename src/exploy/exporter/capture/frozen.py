@@ -1,42 +1,86 @@
 """Lists the tensors that a program has stored with their present value, by the way that leads to them."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import fx
 
 from exploy.exporter.capture.aliases import Access, Region, is_overwritten_first
-from exploy.exporter.capture.location import UNKNOWN
-from exploy.exporter.capture.paths import PathIndex
+from exploy.exporter.capture.paths import NamedMemory, PathIndex
 from exploy.exporter.capture.program import FrozenTensor
-from exploy.exporter.capture.recording import WHERE, Recording
+from exploy.exporter.capture.recording import Recording, viewed_argument
+from exploy.exporter.core.components import to_numpy
 
 _LITERALS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
+
+
+@dataclass
+class _Entry:
+    """What is frozen of one named tensor, gathered from all accesses to it."""
+
+    where: str
+    named: NamedMemory | None
+    tensor: torch.Tensor
+    elements: list[np.ndarray] = field(default_factory=list)
+    constants: list[str] = field(default_factory=list)
+    is_written: bool = False
 
 
 def frozen_tensors(
     recording: Recording, regions: list[Region], paths: PathIndex, modules: Iterable[torch.nn.Module]
 ) -> list[FrozenTensor]:
     """Every outside tensor that was read and is neither registered, nor a weight of a known module, nor a literal."""
-    weights = {tensor.data_ptr() for module in modules for tensor in module.state_dict(keep_vars=True).values()}
-    frozen: dict[str, FrozenTensor] = {}
+    weights = {tensor.data_ptr() for module in modules for tensor in tensors_of(module).values()}
+    entries: dict[str, _Entry] = {}
     for region in regions:
+        if _is_scratch(recording, region):
+            continue
         for access in region.accesses:
             tensor = recording.tensor(access.node)
-            if tensor is None or tensor.data_ptr() in weights or _is_literal(access.node):
+            elements = _unregistered(region, access)
+            if tensor is None or not elements.size or tensor.data_ptr() in weights or _is_literal(access.node):
                 continue
-            if not _is_registered(region, access) and not _is_scratch(recording, region):
-                entry = _entry(access, tensor, paths, len(frozen))
-                frozen.setdefault(entry.name, entry)
-    return list(frozen.values())
+            named = paths.find(access.geometry)
+            name = named.path if named else f"unnamed_{len(entries)}"
+            entry = entries.setdefault(name, _Entry(access.where, named, tensor))
+            entry.elements.append(elements)
+            entry.constants.append(_constant(region, access))
+            entry.is_written |= region.written
+    return [_frozen(name, entry) for name, entry in entries.items()]
 
 
-def _is_registered(region: Region, access: Access) -> bool:
+def tensors_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters and buffers of a module that have memory, by name."""
+    state = module.state_dict(keep_vars=True)
+    return {name: value for name, value in state.items() if isinstance(value, torch.Tensor) and value.numel()}
+
+
+def _frozen(name: str, entry: _Entry) -> FrozenTensor:
+    source = entry.named.value if entry.named else entry.tensor
+    array = to_numpy(source) if isinstance(source, torch.Tensor) else source.copy()
+    elements = entry.named.positions_of(np.concatenate(entry.elements)) if entry.named else None
+    value = array.reshape(-1) if elements is None else array.reshape(-1)[elements]
+    return FrozenTensor(name, entry.where, array.shape, elements, value, frozenset(entry.constants), entry.is_written)
+
+
+def _unregistered(region: Region, access: Access) -> np.ndarray:
+    """Addresses of the elements of an access that no port covers."""
+    elements = access.geometry.elements
     if not region.arguments:
-        return False
+        return elements
     registered = np.concatenate([argument.geometry.elements for argument in region.arguments])
-    return bool(np.isin(access.geometry.elements, registered).all())
+    return np.setdiff1d(elements, registered)
+
+
+def _constant(region: Region, access: Access) -> str:
+    """The name of the constant in the graph that holds what the access reads."""
+    node = region.root.args[0] if region.root is not None else access.node
+    while isinstance(node, fx.Node) and node.op == "call_function":
+        node = viewed_argument(node) or node.args[0]
+    assert isinstance(node, fx.Node)
+    return str(node.target)
 
 
 def _is_scratch(recording: Recording, region: Region) -> bool:
@@ -49,9 +93,3 @@ def _is_scratch(recording: Recording, region: Region) -> bool:
 
 def _is_literal(node: fx.Node) -> bool:
     return bool(node.users) and all(user.target in _LITERALS for user in node.users)
-
-
-def _entry(access: Access, tensor: torch.Tensor, paths: PathIndex, count: int) -> FrozenTensor:
-    places = (candidate.meta[WHERE] for candidate in (access.node, *access.node.users) if WHERE in candidate.meta)
-    name = paths.find(access.geometry) or f"unnamed_{count}"
-    return FrozenTensor(name, next(places, UNKNOWN), tensor.detach().cpu().clone())

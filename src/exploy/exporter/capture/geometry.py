@@ -11,8 +11,19 @@ from typing import Any
 import numpy as np
 import torch
 from torch import fx
+from torch.nn.parameter import is_lazy
 
 aten = torch.ops.aten
+
+
+def has_memory(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is an ordinary one: strided, with storage of its own that can be looked at."""
+    return (
+        tensor.layout is torch.strided
+        and tensor.device.type != "meta"
+        and not is_lazy(tensor)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    )
 
 
 @dataclass(frozen=True)

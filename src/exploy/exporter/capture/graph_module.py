@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from exploy.exporter.capture.frozen import tensors_of
 from exploy.exporter.capture.recording import Recording, mutated_arguments
 
 
@@ -30,7 +31,7 @@ def _weight_names(recording: Recording, constants: dict[str, torch.Tensor], root
         tensor.data_ptr(): f"{root}.{name}"
         for root, module in roots.items()
         if isinstance(module, torch.nn.Module)
-        for name, tensor in module.state_dict(keep_vars=True).items()
+        for name, tensor in tensors_of(module).items()
     }
     addresses = {name: getattr(recording.module, name).data_ptr() for name in constants}
     return {name: known[address] for name, address in addresses.items() if address in known}

@@ -9,6 +9,7 @@ from exploy.exporter.capture.geometry import Geometry
 from exploy.exporter.capture.snapshot import Snapshot
 from exploy.exporter.core.actor import ExportableActor
 from exploy.exporter.core.components import Memory, describe
+from exploy.exporter.core.environment_checks import checked_tensor
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 
 
@@ -28,7 +29,7 @@ def initial_values(
     """
     memories = {memory.name: memory for memory in env.context_manager().get_memory_components()}
     values = {name: _copy(memory.fetch()) for name, memory in memories.items()}
-    values |= _after_actor_reset(env, actor, roots, memories)
+    values |= _after_actor_reset(env, actor, roots, memories, values)
     for name, value in overrides.items():
         memory = memories.get(name) or env.context_manager().get_component_by_name(name)
         if not isinstance(memory, Memory):
@@ -43,6 +44,7 @@ def _after_actor_reset(
     actor: ExportableActor,
     roots: dict[str, object],
     memories: dict[str, Memory],
+    found: dict[str, torch.Tensor],
 ) -> dict[str, torch.Tensor]:
     states = [Geometry.of(state) for state in actor.get_state() or ()]
     owned = {
@@ -52,11 +54,12 @@ def _after_actor_reset(
     }
     if not owned:
         return {}
-    batch_size = env.empty_actor_observations().shape[0]
-    with Snapshot(roots), torch.inference_mode():
+    batch_size = checked_tensor(env, "empty_actor_observations").shape[0]
+    snapshot = Snapshot(roots)
+    with snapshot, snapshot.gradient_mode():
         actor.reset(torch.ones(batch_size, dtype=torch.bool, device=env.empty_actions().device))
         if not actor.get_state():
-            return {name: torch.zeros_like(_copy(memory.input_data)) for name, memory in owned.items()}
+            return {name: torch.zeros_like(found[name]) for name in owned}
         values = {name: memory.fetch().detach().cpu().numpy().copy() for name, memory in owned.items()}
     return {name: torch.from_numpy(value) for name, value in values.items()}
 
@@ -66,7 +69,10 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _fitting(memory: Memory, value: object, example: torch.Tensor) -> torch.Tensor:
-    tensor = torch.as_tensor(value)
+    try:
+        tensor = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ComponentError(f"initial_memory for {memory.name!r} must be a tensor: {error}.") from error
     if tensor.shape != example.shape:
         raise ComponentError(
             f"initial_memory for {memory.name!r} must have {describe(example)}, got {describe(tensor)}."

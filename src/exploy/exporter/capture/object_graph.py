@@ -4,6 +4,7 @@ Properties are never evaluated: only `__dict__`, `__slots__`, containers and, on
 """
 
 import collections
+import contextlib
 import functools
 import logging
 import re
@@ -17,14 +18,15 @@ from typing import Any
 import numpy as np
 import torch
 
-MAX_DEPTH = 16
-MAX_OBJECTS = 100_000
+MAX_DEPTH = 64
+MAX_OBJECTS = 200_000
 
 _LEAVES = (
     str, bytes, bytearray, int, float, complex, bool, type(None), type, types.ModuleType, types.CodeType,
     torch.Tensor, torch.dtype, torch.device, torch.Generator, np.ndarray, np.generic, np.random.Generator,
-    logging.Logger, threading.Thread, weakref.ref,
+    logging.Logger, threading.Thread, weakref.ref, types.CellType,
 )  # fmt: skip
+_SCALARS = (str, bytes, int, float, complex, bool, type(None))
 _MODULE_DICTS = ("_parameters", "_buffers", "_modules")
 _STEP = re.compile(r"\.(?P<attribute>[^.\[\]]+)|\[(?P<key>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+)\]")
 _MISSING = object()
@@ -57,23 +59,36 @@ def walk(roots: dict[str, object], *, closures: bool = False, skip: tuple[type, 
         seen[id(found.value)] = found.value
         yield found
         if depth < MAX_DEPTH and not isinstance(found.value, (*_LEAVES, *skip)):
-            queue.extend((child, depth + 1) for child in _children(found, closures))
+            children = _children(found, closures)
+            queue.extend((child, depth + 1) for child in children if not isinstance(child.value, _SCALARS))
 
 
 def state_of(value: object) -> dict[str, Any]:
     """The instance attributes of an object, from `__dict__` and `__slots__`; empty where it has none."""
+    return {**slots_of(value), **instance_dict(value)}
+
+
+def slots_of(value: object) -> dict[str, Any]:
+    """The attributes of an object that live in `__slots__` and are set."""
     state: dict[str, Any] = {}
-    for owner in type(value).__mro__:
-        slots = owner.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
+    for slot in _slots(type(value)):
+        with contextlib.suppress(AttributeError):
+            state[slot.__name__] = slot.__get__(value)
+    return state
+
+
+def has_slots(value: object) -> bool:
+    """Whether the class of an object declares any slots."""
+    return any(True for _ in _slots(type(value)))
+
+
+def _slots(kind: type) -> Iterator[types.MemberDescriptorType]:
+    for owner in kind.__mro__:
+        names = owner.__dict__.get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
             slot = owner.__dict__.get(name)
             if isinstance(slot, types.MemberDescriptorType):
-                try:
-                    state[name] = slot.__get__(value, owner)
-                except AttributeError:
-                    continue
-    state.update(instance_dict(value))
-    return state
+                yield slot
 
 
 def instance_dict(value: object) -> dict[str, Any]:
@@ -119,8 +134,8 @@ def _follow(value: object, attribute: str | None, key: str | None) -> Any:
 
 def _children(found: Found, closures: bool) -> Iterable[Found]:
     path, value = found.path, found.value
-    if isinstance(value, dict):
-        return [Found(f"{path}[{key!r}]", item) for key, item in list(value.items()) if isinstance(key, str | int)]
+    if isinstance(value, dict | types.MappingProxyType):
+        return [Found(f"{path}[{key!r}]", item) for key, item in list(value.items())]
     if isinstance(value, list | tuple | collections.deque):
         return [Found(f"{path}[{index}]", item) for index, item in enumerate(value)]
     if isinstance(value, types.MethodType):
@@ -136,7 +151,8 @@ def _children(found: Found, closures: bool) -> Iterable[Found]:
 
 def _module_children(path: str, module: torch.nn.Module) -> list[Found]:
     state = dict(state_of(module))
-    named = {key: item for name in _MODULE_DICTS for key, item in (state.pop(name, None) or {}).items()}
+    parts = [state.pop(name, None) for name in _MODULE_DICTS]
+    named = {key: item for part in parts if isinstance(part, dict) for key, item in part.items()}
     return [Found(f"{path}.{name}", item) for name, item in {**state, **named}.items()]
 
 
@@ -145,9 +161,7 @@ def _closure(found: Found) -> list[Found]:
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     children = []
     for name, cell in cells:
-        try:
-            children.append(Found(name, cell.cell_contents))
-        except ValueError:
-            continue
+        with contextlib.suppress(ValueError):
+            children += [Found(name, cell), Found(name, cell.cell_contents)]
     children.extend(Found(found.path, default) for default in function.__defaults__ or ())
     return children

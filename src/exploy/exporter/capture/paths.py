@@ -1,12 +1,13 @@
 """Names for tensors: the attribute path that leads to a piece of memory."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
 
-from exploy.exporter.capture.geometry import Geometry
+from exploy.exporter.capture.geometry import Geometry, has_memory
 from exploy.exporter.capture.object_graph import walk
 from exploy.exporter.core.components import Connection, Group, Input, Output
 from exploy.exporter.core.context_manager import ContextManager
@@ -15,11 +16,32 @@ _BOOKKEEPING = (ContextManager, Input, Output, Group, Connection)
 
 
 @dataclass(frozen=True)
-class _Named:
+class NamedMemory:
+    """A tensor or array, and the path that leads to it."""
+
     path: str
-    start: int
-    stop: int
+    address: int
     shape: tuple[int, ...]
+    byte_strides: tuple[int, ...]
+    itemsize: int
+    value: torch.Tensor | np.ndarray = field(compare=False, repr=False)
+
+    @cached_property
+    def bounds(self) -> tuple[int, int]:
+        """Addresses of the first byte and of the one after the last; strides may be negative."""
+        spans = [(size - 1) * stride for size, stride in zip(self.shape, self.byte_strides, strict=True)]
+        if 0 in self.shape:
+            return self.address, self.address
+        first, last = sum(min(span, 0) for span in spans), sum(max(span, 0) for span in spans)
+        return self.address + first, self.address + last + self.itemsize
+
+    def positions_of(self, elements: np.ndarray) -> np.ndarray | None:
+        """Where elements, by address, stand in the flattened tensor; None if they are all of it."""
+        addresses = np.array(self.address, dtype=np.int64)
+        for size, stride in zip(self.shape, self.byte_strides, strict=True):
+            addresses = addresses[..., None] + np.arange(size, dtype=np.int64) * stride
+        held = np.isin(addresses.reshape(-1), elements)
+        return None if held.all() else np.flatnonzero(held)
 
 
 class PathIndex:
@@ -30,13 +52,14 @@ class PathIndex:
             named for found in walk(roots, skip=_BOOKKEEPING) if (named := _named(found.path, found.value)) is not None
         ]
 
-    def find(self, geometry: Geometry) -> str | None:
-        """The path to this tensor, else to the smallest one that contains it, else None."""
-        around = [named for named in self._named if named.start <= geometry.start and geometry.stop <= named.stop]
+    def find(self, geometry: Geometry) -> NamedMemory | None:
+        """This tensor by its path, else the smallest one that contains it, else None."""
+        around = [
+            named for named in self._named if named.bounds[0] <= geometry.start and geometry.stop <= named.bounds[1]
+        ]
         if not around or geometry.start == geometry.stop:
             return None
-        best = min(around, key=lambda named: (named.stop - named.start, named.shape != geometry.shape))
-        return best.path
+        return min(around, key=lambda named: (named.bounds[1] - named.bounds[0], named.shape != geometry.shape))
 
 
 def identifier_from_path(path: str) -> str:
@@ -46,20 +69,13 @@ def identifier_from_path(path: str) -> str:
     return "_".join(word for position, word in enumerate(words) if position == 0 or word != words[position - 1])
 
 
-def _named(path: str, value: object) -> _Named | None:
+def _named(path: str, value: object) -> NamedMemory | None:
     if isinstance(value, torch.Tensor):
-        if value.layout is not torch.strided or value.device.type == "meta":
+        if not has_memory(value):
             return None
-        geometry = Geometry.of(value)
-        return _Named(path, geometry.start, geometry.stop, geometry.shape)
+        strides = tuple(stride * value.itemsize for stride in value.stride())
+        return NamedMemory(path, value.data_ptr(), tuple(value.shape), strides, value.itemsize, value)
     if isinstance(value, np.ndarray) and value.dtype != object:
-        return _Named(path, *_byte_bounds(value), value.shape)
+        address = value.__array_interface__["data"][0]
+        return NamedMemory(path, address, value.shape, value.strides, value.itemsize, value)
     return None
-
-
-def _byte_bounds(array: np.ndarray) -> tuple[int, int]:
-    """Addresses of the first byte of an array and of the one after its last; strides may be negative."""
-    address = array.__array_interface__["data"][0]
-    spans = [(size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True) if size]
-    first, last = sum(min(span, 0) for span in spans), sum(max(span, 0) for span in spans)
-    return address + first, address + last + (array.itemsize if array.size else 0)

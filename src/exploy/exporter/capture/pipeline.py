@@ -22,6 +22,7 @@ from exploy.exporter.capture.two_rates import (
 )
 from exploy.exporter.core.actor import ExportableActor
 from exploy.exporter.core.components import Input, Memory, Output, describe
+from exploy.exporter.core.environment_checks import checked_tensor
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 
 
@@ -74,7 +75,7 @@ class Pipeline:
             with EscapeGuard(self.recording, snapshot):
                 self._run()
 
-        self.recording.run(run, arguments)
+        self.recording.run(run, arguments, snapshot.gradient_mode())
 
     def _run(self) -> None:
         manager, recording = self.env.context_manager(), self.recording
@@ -99,7 +100,7 @@ class Pipeline:
 
     def _observe(self) -> torch.Tensor:
         observations = self.env.compute_observations()
-        expected = self.env.empty_actor_observations()
+        expected = checked_tensor(self.env, "empty_actor_observations")
         if not isinstance(observations, torch.Tensor) or observations.shape != expected.shape:
             got = describe(observations) if isinstance(observations, torch.Tensor) else type(observations).__name__
             raise EnvironmentError(
@@ -109,7 +110,7 @@ class Pipeline:
         return observations
 
     def _act(self, observations: torch.Tensor) -> torch.Tensor:
-        expected = self.env.empty_actions()
+        expected = checked_tensor(self.env, "empty_actions")
         try:
             actions = self.actor(observations)
         except ExployError:

@@ -5,6 +5,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import fx
 
@@ -13,6 +14,7 @@ from exploy.exporter.capture.recording import WHERE
 
 ACTIONS = "actions"
 OBSERVATIONS = "obs"
+_RANDOM_WHILE_TRAINING = ("lstm", "gru", "rnn_tanh", "rnn_relu", "scaled_dot_product_attention")
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,27 @@ class MemoryPort:
 
 @dataclass(frozen=True)
 class FrozenTensor:
-    """A tensor of the environment that was read, not registered, and is stored in the program with its value."""
+    """A tensor of the environment that was read, not registered, and is stored in the program with its value.
+
+    Where ports cover a part of it, `elements` are the positions of the rest in the flattened tensor. `constants`
+    are the buffers of the program's module that hold it; `is_written` says whether the pipeline writes to it as well.
+    """
 
     name: str
     where: str
-    value: torch.Tensor
+    shape: tuple[int, ...]
+    elements: np.ndarray | None
+    value: np.ndarray
+    constants: frozenset[str]
+    is_written: bool
+
+    def is_held_by(self, live: object) -> bool:
+        """Whether a tensor or array still has the frozen value."""
+        array = live.detach().cpu().numpy() if isinstance(live, torch.Tensor) else live
+        if not isinstance(array, np.ndarray) or array.shape != self.shape:
+            return False
+        flat = array.reshape(-1) if self.elements is None else array.reshape(-1)[self.elements]
+        return flat.dtype == self.value.dtype and flat.tobytes() == self.value.tobytes()
 
 
 @dataclass(frozen=True)
@@ -76,13 +94,37 @@ class Program:
         return values | {memory.input_name: memory.initial for memory in self.memories}
 
     @property
+    def precision(self) -> float:
+        """The coarsest relative resolution of the floats that go into the program or are stored in it."""
+        tensors = [*self.examples.values(), *self.module.buffers()]
+        return max((torch.finfo(item.dtype).eps for item in tensors if item.is_floating_point()), default=0.0)
+
+    @property
     def random_operators(self) -> list[str]:
         """Operators that draw random numbers, each with the line of code that called it."""
         return [
             f"{node.target} at {node.meta.get(WHERE, UNKNOWN)}"
             for node in self.module.graph.nodes
-            if isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
+            if _draws_random_numbers(node)
         ]
+
+    def depends_on(self, constants: frozenset[str]) -> bool:
+        """Whether any result changes, for inputs around the examples, when some of the module's constants do."""
+        generator = torch.Generator().manual_seed(0)
+        inputs = {name: _disturbed(value, generator) for name, value in self.examples.items()}
+        changed = copy.deepcopy(self.module)
+        for name in constants:
+            setattr(changed, name, _disturbed(getattr(changed, name), generator))
+        try:
+            before = self.run(inputs)
+            after = dataclasses.replace(self, module=changed).run(inputs)
+        except Exception:
+            return True  # an index, say, that is no longer valid
+        return any(
+            not torch.equal(value.nan_to_num(), after[path][name].nan_to_num())
+            for path in (0, 1)
+            for name, value in before[path].items()
+        )
 
     def without_memories(self, names: set[str]) -> "Program":
         """The same program without some memories whose value at entry nobody reads."""
@@ -110,6 +152,17 @@ class Program:
         return default, dict(zip(self.sub_step_outputs, results[count:], strict=True))
 
 
+def _draws_random_numbers(node: fx.Node) -> bool:
+    """Whether an operator is random; recurrent and attention operators are only while training."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    name = target._schema.name.removeprefix("aten::")
+    if "dropout" in name:
+        return not any(argument is False for argument in node.args)
+    return name not in _RANDOM_WHILE_TRAINING
+
+
 def _drop_results(module: fx.GraphModule, dropped: list[bool]) -> None:
     output = module.graph.output_node()
     results: Any = output.args[0]
@@ -129,3 +182,11 @@ def _bind_arguments(module: fx.GraphModule, values: dict[int, torch.Tensor]) -> 
         placeholders[position].replace_all_uses_with(constant)
         module.graph.erase_node(placeholders[position])
     module.recompile()
+
+
+def _disturbed(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    if tensor.dtype == torch.bool:
+        return ~tensor
+    if tensor.is_floating_point():
+        return tensor + torch.randn(tensor.shape, generator=generator).to(tensor.dtype)
+    return tensor + 1 if tensor.numel() else tensor

@@ -5,6 +5,7 @@ pipeline that it belongs to, and the line of user code that called it.
 """
 
 import contextlib
+import importlib
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -51,8 +52,13 @@ class Recording:
         graph: fx.Graph = self._tracer.graph if self._tracer is not None else self.module.graph
         return graph
 
-    def run(self, function: Callable[..., Any], arguments: list[torch.Tensor]) -> None:
-        """Record `function(*arguments)`.
+    def run(
+        self,
+        function: Callable[..., Any],
+        arguments: list[torch.Tensor],
+        gradient_mode: contextlib.AbstractContextManager[Any],
+    ) -> None:
+        """Record `function(*arguments)`, run with gradients switched off as the caller says.
 
         Raises:
             DataDependentError: If Python code branches on a traced value.
@@ -64,7 +70,7 @@ class Recording:
             return function(*tensors)
 
         try:
-            with torch.inference_mode(), _quiet_torch():
+            with gradient_mode, plain_torch():
                 self.module = make_fx(recorded, tracing_mode="real", pre_dispatch=True)(*arguments)
         except ExployError:
             raise
@@ -129,6 +135,8 @@ class Recording:
         if WHERE not in node.meta:
             node.meta[WHERE] = calling_line()
         origin = node.args[0] if node.target is operator.getitem else node
+        if isinstance(origin, fx.Node):
+            origin.meta.setdefault(WHERE, node.meta[WHERE])
         if isinstance(origin, fx.Node) and self._size_depends_on_arguments(origin):
             name = str(origin.target).removeprefix("aten.").split(".")[0]
             raise DataDependentError(
@@ -145,7 +153,7 @@ class Recording:
             constant = {position: mask for position, mask in masks.items() if not self._taint.reaches(mask)}
             node.meta[CONSTANT_MASKS] = {position: self._hits(mask) for position, mask in constant.items()}
             return target is INDEXING[0] and len(constant) < len(masks)
-        return _has_dynamic_size(target) and self._taint.reaches(node)
+        return _has_dynamic_size(node) and self._taint.reaches(node)
 
     def _hits(self, mask: fx.Node) -> list[torch.Tensor]:
         tensor = self.tensor(mask)
@@ -158,8 +166,8 @@ def data_dependent_message(what: str, where: str) -> str:
     """The message for a value that leaves torch."""
     return (
         f"{where}: {what} that depends on an input leaves torch here, so that the result would be frozen into the "
-        "file. Use torch operations instead, for example torch.where() in place of an if, or move the code to "
-        "prepare_export() if it is not meant to run on the robot."
+        "file. Use torch operations instead, for example torch.where() in place of an if, or buffer[index.view(1)] "
+        "where the index is a 0-d tensor; or move the code to prepare_export() if it is not meant to run on the robot."
     )
 
 
@@ -255,9 +263,12 @@ def _bound_arguments(node: fx.Node, target: Any) -> Iterator[tuple[Any, Any]]:
             yield argument, node.kwargs[argument.name]
 
 
-def _has_dynamic_size(target: object) -> bool:
+def _has_dynamic_size(node: fx.Node) -> bool:
+    target = node.target
     if target in _UNTAGGED_DYNAMIC_SIZES:
         return True
+    if target is torch.ops.aten.one_hot.default:
+        return len(node.args) < 2 or bool(node.args[1] == -1)
     return isinstance(target, torch._ops.OpOverload) and torch.Tag.dynamic_output_shape in target.tags
 
 
@@ -268,14 +279,15 @@ def is_mask(recording: Recording, index: object) -> bool:
 
 
 @contextlib.contextmanager
-def _quiet_torch() -> Iterator[None]:
-    """Switch off what would hide or add operations: fused attention, argument checks of distributions, compilation."""
+def plain_torch() -> Iterator[None]:
+    """Run torch as the code is written: no fused attention, no argument checks of distributions, no compilation."""
     distribution = torch.distributions.Distribution
     validate, fastpath = distribution._validate_args, torch.backends.mha.get_fastpath_enabled()
     distribution.set_default_validate_args(False)
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with torch.compiler.set_stance("force_eager"):
+        dynamo = importlib.import_module("torch._dynamo")  # takes a second, and only an export needs it
+        with torch.compiler.set_stance("force_eager"), dynamo.config.patch(error_on_nested_fx_trace=False):
             yield
     finally:
         distribution.set_default_validate_args(validate)

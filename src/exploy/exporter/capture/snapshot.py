@@ -1,6 +1,7 @@
 """Remembers live objects as they are, and puts them back: values, identities, bindings, flags, generators."""
 
 import collections
+import contextlib
 import random
 import types
 from collections.abc import Callable
@@ -11,7 +12,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_iter
 
-from exploy.exporter.capture.object_graph import instance_dict, state_of, walk
+from exploy.exporter.capture.geometry import has_memory
+from exploy.exporter.capture.object_graph import has_slots, instance_dict, slots_of, walk
 
 _MISSING = object()
 
@@ -32,6 +34,7 @@ class Snapshot:
         self._sequences: list[tuple[Any, list[Any]]] = []
         self._sets: list[tuple[set[Any], set[Any]]] = []
         self._slots: list[tuple[object, dict[str, Any]]] = []
+        self._cells: list[tuple[types.CellType, Any]] = []
         self._restore_generators: list[Callable[[], object]] = _global_generators()
         for found in walk(roots, closures=True):
             self._remember(found.path, found.value)
@@ -47,9 +50,18 @@ class Snapshot:
     ) -> None:
         self.restore()
 
+    def gradient_mode(self) -> contextlib.AbstractContextManager[Any]:
+        """The mode to run the environment's code in: no gradients, or inference mode where its tensors live in it.
+
+        In inference mode, caches that the code fills for the first time would keep tensors that no gradient can pass.
+        """
+        if any(tensor.is_inference() for tensor, _ in self._tensors):
+            return torch.inference_mode()
+        return torch.no_grad()
+
     def protect(self, tensor: torch.Tensor) -> None:
         """Remember the contents of a tensor's memory, unless that is done already."""
-        if tensor.layout is not torch.strided or tensor.device.type == "meta":
+        if not has_memory(tensor):
             return
         storage = tensor.untyped_storage()
         address = storage.data_ptr()
@@ -75,10 +87,15 @@ class Snapshot:
             members.clear()
             members.update(saved_members)
         for holder, slots in self._slots:
-            current = state_of(holder)
+            current = slots_of(holder)
+            for name in current.keys() - slots.keys():
+                object.__delattr__(holder, name)
             for name, value in slots.items():
                 if current.get(name, _MISSING) is not value:
                     object.__setattr__(holder, name, value)
+        for cell, content in self._cells:
+            if cell.cell_contents is not content:
+                cell.cell_contents = content
         for tensor, alias in self._tensors:
             if tensor.data_ptr() != alias.data_ptr() or tensor.shape != alias.shape:
                 tensor.data = alias
@@ -103,7 +120,7 @@ class Snapshot:
 
     def _remember(self, path: str, value: Any) -> None:
         if isinstance(value, torch.Tensor):
-            if value.layout is torch.strided and value.device.type != "meta":
+            if has_memory(value):
                 self._tensors.append((value, value.detach()))
                 self.protect(value)
         elif isinstance(value, np.ndarray):
@@ -113,6 +130,8 @@ class Snapshot:
             self._attributes.append((path, value, dict(value)))
         elif isinstance(value, list | collections.deque):
             self._sequences.append((value, list(value)))
+        elif isinstance(value, types.CellType):
+            self._cells.append((value, value.cell_contents))
         elif isinstance(value, set):
             self._sets.append((value, set(value)))
         elif isinstance(value, torch.Generator):
@@ -130,15 +149,18 @@ class Snapshot:
         if isinstance(value, type | types.ModuleType):
             return
         attributes = instance_dict(value)
-        slots = {name: item for name, item in state_of(value).items() if name not in attributes}
-        if slots:
-            self._slots.append((value, slots))
+        if has_slots(value):
+            self._slots.append((value, slots_of(value)))
         if not attributes:
             return
         self._attributes.append((path, attributes, dict(attributes)))
         if isinstance(value, torch.nn.Module):
             for name in ("_parameters", "_buffers", "_modules"):
-                self._attributes.append((path, attributes[name], dict(attributes[name])))
+                if isinstance(attributes.get(name), dict):
+                    self._attributes.append((path, attributes[name], dict(attributes[name])))
+        if isinstance(value, torch.jit.ScriptModule):
+            for tensor in (*value.parameters(), *value.buffers()):
+                self.protect(tensor)
 
 
 class ProtectUnseen(TorchFunctionMode):
@@ -158,8 +180,8 @@ class ProtectUnseen(TorchFunctionMode):
 
 
 def _restore_mapping(current: dict[Any, Any], saved: dict[Any, Any]) -> None:
-    for key in [key for key in current if key not in saved]:
-        del current[key]
+    if list(current) != list(saved):
+        current.clear()
     for key, value in saved.items():
         if key not in current or current[key] is not value:
             current[key] = value

@@ -32,7 +32,7 @@ class _WrappedActor(ExportableActor):
     def __init__(self, actor: torch.nn.Module):
         super().__init__()
         self.actor = actor
-        self.training = actor.training
+        self.training = getattr(actor, "training", False)  # a frozen script module has no such flag
 
     def forward(self, obs: torch.Tensor) -> torch.Tensor:
         result: torch.Tensor = self.actor(obs)

@@ -14,6 +14,7 @@ from exploy.errors import MetadataError
 from exploy.exporter.backends.onnx.two_paths import TwoPaths
 from exploy.exporter.capture.program import FrozenTensor, MemoryPort, Program
 from exploy.exporter.core.components import to_numpy
+from exploy.exporter.core.environment_checks import checked_metadata, checked_observation_names
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 
 _VERSIONED = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "numpy")
@@ -27,9 +28,9 @@ def build_contract(env: ExportableEnvironment, program: Program, paths: TwoPaths
         outputs=tuple(_port(value) for value in paths.model.graph.outputs),
         memories=tuple(_memory(memory) for memory in program.memories),
         frozen=tuple(_frozen(item) for item in program.frozen),
-        unused_inputs=tuple(port.name for port in program.inputs if port.name not in paths.used_inputs),
+        unused_inputs=tuple(name for name in program.input_names if name not in paths.used_inputs),
         sub_step_inputs=paths.sub_step_inputs,
-        observation_names=tuple(env.get_observation_names()),
+        observation_names=checked_observation_names(env),
         versions=_versions(),
     )
 
@@ -48,8 +49,8 @@ def build_metadata(
         "model_source": _to_json("model_source", model_source or {}),
         METADATA_KEY: contract.to_json(),
     }
-    for key, value in env.metadata().items():
-        text = value if isinstance(value, str) else _to_json(f"metadata()[{key!r}]", value)
+    for key, value in checked_metadata(env).items():
+        text = _storable(key, value if isinstance(value, str) else _to_json(f"metadata()[{key!r}]", value))
         if properties.get(key, text) != text:
             raise MetadataError(
                 f"metadata() says {key} = {text}, but the file says {properties[key]}. Leave the key out of metadata()."
@@ -89,8 +90,8 @@ def _memory(memory: MemoryPort) -> Memory:
 
 
 def _frozen(item: FrozenTensor) -> Frozen:
-    value = to_numpy(item.value)
-    return Frozen(item.name, str(value.dtype), value.shape, digest(value))
+    elements = None if item.elements is None else item.elements.tolist()
+    return Frozen(item.name, str(item.value.dtype), item.shape, digest(item.value), elements)
 
 
 def _to_json(what: str, value: Any) -> str:
@@ -101,6 +102,15 @@ def _to_json(what: str, value: Any) -> str:
             f"{what} cannot be stored as JSON: {error}. Use plain numbers, strings, lists and dictionaries "
             "(tensor.tolist() for tensors), and no NaN or Infinity."
         ) from error
+
+
+def _storable(key: str, text: str) -> str:
+    """A text that UTF-8, and so the file, can hold."""
+    try:
+        f"{key}{text}".encode()
+    except UnicodeEncodeError as error:
+        raise MetadataError(f"metadata()[{key!r}] cannot be stored as UTF-8: {error}.") from error
+    return text
 
 
 def _versions() -> dict[str, str]:

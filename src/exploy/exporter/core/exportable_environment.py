@@ -27,6 +27,8 @@ class ExportableEnvironment(ABC):
 
     def context_manager(self) -> ContextManager:
         """The manager that holds this environment's components."""
+        if not hasattr(self, "_context_manager"):
+            raise EnvironmentError(f"{type(self).__name__}.__init__() must call super().__init__() first.")
         return self._context_manager
 
     @abstractmethod

@@ -1,5 +1,6 @@
 """Core ONNX export functionality for RL policies."""
 
+import threading
 import warnings
 from collections.abc import Mapping
 from enum import Enum
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 
 from exploy.contract import STEP_COUNT, Contract
-from exploy.errors import EnvironmentError, OutputPathError, UnusedInputWarning
+from exploy.errors import FileFormatError, LoweringError, OutputPathError, UnusedInputWarning
 from exploy.exporter.backends.onnx.file import replacing, serialize
 from exploy.exporter.backends.onnx.lowering import lower
 from exploy.exporter.backends.onnx.two_paths import TwoPaths, join_paths
@@ -17,10 +18,13 @@ from exploy.exporter.capture.capture import capture
 from exploy.exporter.capture.program import Program
 from exploy.exporter.core.actor import make_exportable_actor
 from exploy.exporter.core.description import build_contract, build_metadata, summary
+from exploy.exporter.core.environment_checks import checked_decimation
 from exploy.exporter.core.evaluation_mode import evaluation_mode
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.runtime.session import open_session
 from exploy.verify.export_checks import check_against_environment, check_against_program
+
+_ONE_AT_A_TIME = threading.RLock()  # recording and torch's exporter keep state of the whole process
 
 
 class ExportMode(Enum):
@@ -147,7 +151,11 @@ class OnnxEnvironmentExporter(torch.nn.Module):
             ExployError: One of its kinds; nothing is written then.
         """
         target = _target(onnx_path, onnx_file_name)
-        decimation = _checked_decimation(self.env)
+        with _ONE_AT_A_TIME:
+            return self._export(target, model_source)
+
+    def _export(self, target: Path, model_source: dict[str, Any] | None) -> Path:
+        decimation = checked_decimation(self.env)
         self.env.prepare_export()
         self.register_modules()
         with evaluation_mode([self.actor, *self.env.context_manager().modules]):
@@ -172,7 +180,12 @@ class OnnxEnvironmentExporter(torch.nn.Module):
     def _verify(self, program: Program, data: bytes, decimation: int) -> None:
         if not (self.verify_program or self.verify_environment):
             return
-        session = open_session(data)
+        try:
+            session = open_session(data)
+        except FileFormatError as error:
+            raise LoweringError(
+                f"The exported graph uses types or operators that are not supported: {error}"
+            ) from error
         if self.verify_program:
             check_against_program(program, session, decimation)
         if self.verify_environment:
@@ -180,29 +193,23 @@ class OnnxEnvironmentExporter(torch.nn.Module):
 
 
 def _target(folder: str | Path, name: str) -> Path:
-    if not isinstance(name, str) or not name or Path(name).name != name:
+    if not isinstance(name, str) or not name or not name.isprintable() or Path(name).name != name:
         raise OutputPathError(f"The filename must be a plain name such as 'policy.onnx', got {name!r}.")
-    target = Path(folder) / (name if name.endswith(".onnx") else f"{name}.onnx")
+    target = Path(folder).expanduser() / (name if name.endswith(".onnx") else f"{name}.onnx")
+    if target.is_dir():
+        raise OutputPathError(f"Cannot write {target}: it is a folder. Choose another filename.")
     if target.parent.exists() and not target.parent.is_dir():
         raise OutputPathError(f"Cannot write {target}: {target.parent} is a file. Choose another folder.")
     return target
 
 
-def _checked_decimation(env: ExportableEnvironment) -> int:
-    decimation = env.decimation
-    if isinstance(decimation, bool) or not isinstance(decimation, int) or decimation < 1:
-        raise EnvironmentError(
-            f"decimation must be a whole number of 1 or more (simulation steps in a policy step), got {decimation!r}."
-        )
-    return decimation
-
-
 def _warn_of_unused(contract: Contract) -> None:
-    if contract.unused_inputs:
+    memories = {memory.input for memory in contract.memories}
+    unused = [name for name in contract.unused_inputs if name not in memories]
+    if unused:
         warnings.warn(
-            f"No output depends on the Input{'s' if len(contract.unused_inputs) > 1 else ''} "
-            f"{', '.join(contract.unused_inputs)}; left out of the file. If the environment does read such a tensor, "
-            "its callback returns another one than the environment reads.",
+            f"No output depends on the Input{'s' if len(unused) > 1 else ''} {', '.join(unused)}; left out of the "
+            "file. If the environment does read such a tensor, its callback returns another one than that.",
             UnusedInputWarning,
             stacklevel=4,
         )

@@ -20,9 +20,14 @@ def test_the_target_appears_when_the_body_succeeds(tmp_path: Path):
 def test_a_failing_body_leaves_the_old_file_and_nothing_else(tmp_path: Path):
     target = tmp_path / "policy.onnx"
     target.write_bytes(b"old")
-    with pytest.raises(RuntimeError), replacing(target) as temporary:
-        temporary.write_bytes(b"half")
-        raise RuntimeError
+
+    def fail_half_way() -> None:
+        with replacing(target) as temporary:
+            temporary.write_bytes(b"half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_half_way()
     assert target.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [target]
 

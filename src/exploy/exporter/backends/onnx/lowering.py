@@ -1,6 +1,7 @@
 """Program to ONNX, both paths in one plain graph."""
 
 import contextlib
+import copy
 import logging
 import re
 import traceback
@@ -13,11 +14,13 @@ from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 from torch import fx
 
 from exploy.errors import LoweringError
+from exploy.exporter.backends.onnx.exact_operators import replace_inexact_operators
 from exploy.exporter.capture.location import UNKNOWN
 from exploy.exporter.capture.program import Program
 from exploy.exporter.capture.recording import WHERE
 
 _OPERATOR = re.compile(r"OpOverload\(op='(?P<op>[^']+)', overload='(?P<overload>[^']+)'\)")
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _STACK_TRACE = "stack_trace"  # the one entry of a node's metadata that torch keeps through its own rewriting
 _NOISY_LOGGERS = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir")
 
@@ -33,7 +36,9 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
         node.meta[_STACK_TRACE] = node.meta.get(WHERE)
     with _without_noise():
         try:
-            exported = torch.export.export(program.module, examples)
+            module = copy.deepcopy(program.module)
+            replace_inexact_operators(module, examples)
+            exported = torch.export.export(module, examples)
             result = torch.onnx.export(
                 exported, opset_version=opset_version, dynamo=True, external_data=False, verbose=False
             )
@@ -44,7 +49,7 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
     if model.opset_imports.get("") != opset_version:
         raise LoweringError(
             f"Opset {opset_version} was asked for, but the graph could only be expressed in opset "
-            f"{model.opset_imports.get('')}. Choose an opset_version of 18 or above."
+            f"{model.opset_imports.get('')}. Choose another opset_version."
         )
     model.ir_version = ir_version
     ClearMetadataAndDocStringPass()(model)
@@ -57,8 +62,8 @@ def _explain(error: BaseException) -> str:
         if found:
             name = f"{found['op']}.{found['overload']}".replace("::", ".")
             return f"{_place(error)}: the operator {name} has no ONNX form. Express it by other torch operations."
-    first_line = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return f"{_place(error)}: the captured graph could not be turned into ONNX: {first_line}"
+    lines = [_ANSI.sub("", line) for cause in _chain(error) for line in str(cause).splitlines() if line.strip()]
+    return f"{_place(error)}: the captured graph could not be turned into ONNX: {lines[-1] if lines else error!r}"
 
 
 def _place(error: BaseException) -> str:

@@ -92,6 +92,8 @@ def _name_weights(graph: ir.Graph, program: Program) -> None:
 def _path(graph: ir.Graph, outputs: dict[str, ir.Value], order: list[str]) -> ir.Graph:
     """The part of a graph that some outputs need, as a graph of its own with the outputs' port names."""
     names = list(outputs)
+    if not outputs:
+        return ir.Graph(inputs=[_copy_of(value) for value in graph.inputs], outputs=[], nodes=[], name=graph.name)
     path = ir.convenience.extract(graph, graph.inputs, list(outputs.values()))
     _give_outputs_producers(path)
     internal = [value for node in path for value in node.outputs]
