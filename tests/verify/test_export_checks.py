@@ -209,3 +209,34 @@ def test_a_counter_that_matters_at_the_last_sub_step_only_is_noticed(tmp_path: P
 
     with pytest.raises(VerificationError, match=r"sub-step 4.*\n.*env\.calls"):
         export(LastSubStep(), make_actor(3), tmp_path)
+
+
+def test_targets_that_are_only_partly_written_are_no_missing_memory(tmp_path: Path):
+    class PartlyWritten(Plain):
+        """Writes two of three joints, in another order, as action managers do; the third keeps its target."""
+
+        def __init__(self):
+            super().__init__()
+            self.joint_targets = torch.tensor([[0.1, 0.2, 0.3]])
+            self.context_manager().add_component(Output("joint_targets", lambda: self.joint_targets))
+
+        def apply_actions(self):
+            self.joint_targets[:, [1, 0]] = self.targets
+
+    session = export(PartlyWritten(), make_actor(3), tmp_path)
+    assert session.contract is not None
+    assert [item.name for item in session.contract.frozen] == ["env.joint_targets"]
+
+
+def test_an_index_that_can_have_one_value_only_is_checked_at_that(tmp_path: Path):
+    class OneRow(Plain):
+        def __init__(self):
+            super().__init__()
+            self.row = torch.tensor([0])
+            self.table = torch.ones(1, 3)
+            self.context_manager().add_component(Input("row", lambda: self.row))
+
+        def observe(self):
+            return self.value + self.table[self.row]
+
+    export(OneRow(), make_actor(3), tmp_path)

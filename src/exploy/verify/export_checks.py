@@ -18,13 +18,17 @@ from exploy.exporter.core.actor import ExportableActor
 from exploy.exporter.core.components import Input, to_numpy
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.verify.compare import difference
-from exploy.verify.variation import Variation, around, as_found, zeros
+from exploy.verify.variation import Variation, around, as_found
 
 TOLERANCE = 1e-5
 _MAX_SUB_STEPS = 20
 _POLICY_STEPS = 8
 
 Values = dict[str, np.ndarray]
+
+
+class _CannotRun(Exception):
+    """onnxruntime refuses to run a file on some inputs."""
 
 
 class _File:
@@ -41,15 +45,15 @@ class _File:
         try:
             results = self._session.run(None, fed)
         except Exception as error:
-            raise VerificationError(f"onnxruntime cannot run the file: {error}. Nothing was written.") from error
+            raise _CannotRun(str(error)) from error
         return dict(zip(self._outputs, results, strict=True))
 
 
 def check_against_program(program: Program, session: onnxruntime.InferenceSession, decimation: int) -> None:
     """Run file and program on the same inputs over both paths, memories fed back.
 
-    The inputs are those found, zeros, and random ones around those found; only the first where the program cannot
-    be computed with others.
+    The inputs are those found and random ones around them; only the first where the program cannot be computed
+    with others.
 
     Raises:
         VerificationError: If an output differs; the message names it.
@@ -70,7 +74,7 @@ def check_against_program(program: Program, session: onnxruntime.InferenceSessio
                 _compare(expected, got, program, step, lambda: _random(program))
                 memories = {memory.input_name: got[memory.output_name] for memory in program.memories}
 
-    _check_at(check, (as_found, zeros, around, around), (as_found, as_found))
+    _check_at(check, (as_found, around, around), (as_found, as_found))
 
 
 def check_against_environment(
@@ -100,7 +104,10 @@ def _check_at(
     except ExployError:
         raise
     except Exception:
-        check(fallback)
+        try:
+            check(fallback)
+        except _CannotRun as error:
+            raise VerificationError(f"onnxruntime cannot run the file: {error}. Nothing was written.") from error
 
 
 class _EnvironmentCheck:
@@ -167,17 +174,19 @@ class _EnvironmentCheck:
         ]
 
     def _changed_frozen(self) -> list[FrozenTensor]:
+        """Frozen tensors whose live value is another by now, and matters to an output."""
         roots = {"env": self._env, "actor": self._actor}
-        return [
-            frozen
-            for frozen in self._program.frozen
-            if (root := roots.get(frozen.name.partition(".")[0])) is not None
-            and not frozen.is_held_by(resolve(root, frozen.name))
-        ]
+        changed = []
+        for frozen in self._program.frozen:
+            root = roots.get(frozen.name.partition(".")[0])
+            positions = None if root is None else frozen.changed_positions(resolve(root, frozen.name))
+            if positions is not None and self._program.depends_on(frozen, positions):
+                changed.append(frozen)
+        return changed
 
     def _refuse_missing_memories(self) -> None:
         """Refuse state that the pipeline reads and changes, even where no output has shown it yet."""
-        missing = [frozen for frozen in self._changed_frozen() if self._program.depends_on(frozen.constants)]
+        missing = self._changed_frozen()
         if missing:
             reasons = "".join(f"\n  - {_missing_memory(frozen)}" for frozen in missing)
             raise VerificationError(

@@ -1,4 +1,4 @@
-"""Values to try a program at: those found, zeros, and others near those found. All on the CPU."""
+"""Values to try a program at: those found, and others near them. All on the CPU."""
 
 from collections.abc import Callable
 
@@ -10,11 +10,6 @@ Variation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 def as_found(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """The values themselves, as a copy."""
     return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-
-
-def zeros(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Zeros of the same shape and dtype: where many functions have their corners."""
-    return torch.zeros(tensor.shape, dtype=tensor.dtype)
 
 
 def around(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

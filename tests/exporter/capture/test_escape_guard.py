@@ -49,9 +49,17 @@ def written_then_read(env: Observing) -> torch.Tensor:
     return env.settings * env.scratch[0, 0].item()
 
 
+@torch.jit.script
+def scripted_branch(value: torch.Tensor) -> torch.Tensor:
+    if bool(value.sum() > 0):
+        return value * 2
+    return value
+
+
 ESCAPES: dict[str, Callable[[Observing], torch.Tensor]] = {
     "an if": branch,
     "an assert": assertion,
+    "an if in a scripted function": lambda env: scripted_branch(env.state),
     "item": lambda env: env.settings * env.state[0, 0].item(),
     "float": lambda env: env.settings * float(env.state[0, 0]),
     "int": lambda env: env.settings * int(env.state[0, 0]),

@@ -307,8 +307,10 @@ def test_caches_that_an_export_fills_can_be_trained_through(tmp_path: Path):
 
 
 def test_exports_in_several_threads_take_turns(tmp_path: Path):
+    actor = make_actor(3)
+
     def run(index: int) -> Path:
-        return export(Messy(), make_actor(3), tmp_path / str(index)).onnx_file_path
+        return export(Messy(), actor, tmp_path / str(index)).onnx_file_path
 
     with ThreadPoolExecutor(3) as pool:
         paths = list(pool.map(run, range(3)))

@@ -428,6 +428,12 @@ def test_component_metadata_that_json_cannot_hold_is_named(tmp_path: Path):
         export(env, make_actor(4), tmp_path)
 
 
+def test_an_actor_with_lazy_parameters_is_refused(tmp_path: Path):
+    actor = torch.nn.Sequential(torch.nn.LazyLinear(8), torch.nn.Linear(8, 2))
+    with pytest.raises(ActorError, match=r"0\.weight.*never initialised"):
+        export_environment_as_onnx(Simple(), actor, tmp_path)
+
+
 def test_an_actor_that_is_no_module_is_refused(tmp_path: Path):
     with pytest.raises(ActorError, match="got function"):
         export_environment_as_onnx(Simple(), lambda obs: obs, tmp_path)  # type: ignore[arg-type]

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+from torch.nn.parameter import is_lazy
 
-from exploy.errors import ComponentError
+from exploy.errors import ActorError, ComponentError
 from exploy.exporter.capture.aliases import refuse_overlapping_arguments, tie_aliases
 from exploy.exporter.capture.frozen import frozen_tensors
 from exploy.exporter.capture.geometry import Geometry
@@ -48,6 +49,7 @@ def capture(
         CaptureError: If the pipeline cannot be expressed as a graph; the message names the line.
         ComponentError, ActorError, EnvironmentError: If what the callbacks, actor or environment return does not fit.
     """
+    _refuse_lazy_parameters(actor)
     roots = live_objects(env, actor)
     pipeline = Pipeline(env, actor)
     arguments = {component.input_name: component.fetch() for component in pipeline.inputs}
@@ -104,7 +106,7 @@ class _Builder:
             frozen=frozen,
             parameter_names=names,
         )
-        real = [item for item in frozen if not item.is_written or program.depends_on(item.constants)]
+        real = [item for item in frozen if not item.is_written or program.depends_on(item)]
         return dataclasses.replace(program, frozen=real)
 
     def _input_names(self) -> list[str]:
@@ -176,6 +178,14 @@ def _unused(name: str, taken: set[str]) -> str:
     if name not in taken:
         return name
     return next(f"{name}_{number}" for number in itertools.count(2) if f"{name}_{number}" not in taken)
+
+
+def _refuse_lazy_parameters(actor: torch.nn.Module) -> None:
+    lazy = [name for name, parameter in actor.named_parameters() if is_lazy(parameter)]
+    if lazy:
+        raise ActorError(
+            f"The parameters {', '.join(lazy)} were never initialised. Run the actor once before exporting."
+        )
 
 
 def _check_dtype(component: Input | Output, tensor: torch.Tensor) -> None:

@@ -5,8 +5,10 @@ from typing import Any
 import torch
 from torch import fx
 
+from exploy.errors import CaptureError
 from exploy.exporter.capture.frozen import tensors_of
-from exploy.exporter.capture.recording import Recording, mutated_arguments
+from exploy.exporter.capture.location import UNKNOWN
+from exploy.exporter.capture.recording import WHERE, Recording, mutated_arguments
 
 
 def own_module(
@@ -18,12 +20,22 @@ def own_module(
     constants: dict[str, torch.Tensor] = {}
     for node in graph.nodes:
         if node.op == "get_attr" and node.target not in constants:
-            constants[node.target] = plain_copy(getattr(recording.module, node.target))
+            constants[node.target] = _stored(node, getattr(recording.module, node.target))
     module = fx.GraphModule(torch.nn.Module(), fx.Graph())
     for name, value in constants.items():
         module.register_buffer(name, value)
     module.graph = graph
     return module, _weight_names(recording, constants, roots)
+
+
+def _stored(node: fx.Node, value: object) -> torch.Tensor:
+    if not isinstance(value, torch.Tensor):
+        place = next((user.meta[WHERE] for user in node.users if WHERE in user.meta), UNKNOWN)
+        raise CaptureError(
+            f"{place}: an operator uses a {type(value).__name__}, which no file can hold. "
+            "Quantised and packed modules must be exported as ordinary ones."
+        )
+    return plain_copy(value)
 
 
 def _weight_names(recording: Recording, constants: dict[str, torch.Tensor], roots: dict[str, object]) -> dict[str, str]:

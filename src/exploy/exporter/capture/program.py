@@ -57,13 +57,20 @@ class FrozenTensor:
     constants: frozenset[str]
     is_written: bool
 
-    def is_held_by(self, live: object) -> bool:
-        """Whether a tensor or array still has the frozen value."""
+    def changed_positions(self, live: object) -> np.ndarray | None:
+        """Positions, in the flattened tensor, of frozen elements that a live tensor or array holds otherwise by now.
+
+        None if there are none, or `live` is nothing to compare with.
+        """
         array = live.detach().cpu().numpy() if isinstance(live, torch.Tensor) else live
-        if not isinstance(array, np.ndarray) or array.shape != self.shape:
-            return False
-        flat = array.reshape(-1) if self.elements is None else array.reshape(-1)[self.elements]
-        return flat.dtype == self.value.dtype and flat.tobytes() == self.value.tobytes()
+        if not isinstance(array, np.ndarray):
+            return None
+        positions = np.arange(int(np.prod(self.shape))) if self.elements is None else self.elements
+        if array.shape != self.shape:
+            return positions
+        flat = array.reshape(-1)[positions]
+        same = (flat == self.value) | ((flat != flat) & (self.value != self.value))
+        return None if same.all() else positions[~same]
 
 
 @dataclass(frozen=True)
@@ -108,13 +115,24 @@ class Program:
             if _draws_random_numbers(node)
         ]
 
-    def depends_on(self, constants: frozenset[str]) -> bool:
-        """Whether any result changes, for inputs around the examples, when some of the module's constants do."""
+    def depends_on(self, frozen: FrozenTensor, positions: np.ndarray | None = None) -> bool:
+        """Whether any result changes, for inputs around the examples, when a frozen tensor does.
+
+        Args:
+            frozen: The tensor.
+            positions: Which of its elements to change, if not all; all of them where they are not stored one by one.
+        """
         generator = torch.Generator().manual_seed(0)
         inputs = {name: _disturbed(value, generator) for name, value in self.examples.items()}
         changed = copy.deepcopy(self.module)
-        for name in constants:
-            setattr(changed, name, _disturbed(getattr(changed, name), generator))
+        for name in frozen.constants:
+            constant = getattr(changed, name)
+            disturbed = _disturbed(constant, generator)
+            if positions is not None and tuple(constant.shape) == frozen.shape:
+                kept = torch.ones(constant.numel(), dtype=torch.bool)
+                kept[torch.from_numpy(positions)] = False
+                disturbed = torch.where(kept.reshape(constant.shape), constant, disturbed)
+            setattr(changed, name, disturbed)
         try:
             before = self.run(inputs)
             after = dataclasses.replace(self, module=changed).run(inputs)

@@ -33,7 +33,7 @@ _UNTAGGED_DYNAMIC_SIZES = (
     torch.ops.aten.where.default,
     torch.ops.aten.repeat_interleave.self_Tensor,
 )
-_CONTROL_FLOW_HINT = "get value out of a tracing tensor"
+_CONTROL_FLOW_HINTS = ("get value out of a tracing tensor", "failed in the TorchScript interpreter")
 
 
 class Recording:
@@ -75,7 +75,7 @@ class Recording:
         except ExployError:
             raise
         except RuntimeError as error:
-            if _CONTROL_FLOW_HINT in str(error):
+            if any(hint in str(error) for hint in _CONTROL_FLOW_HINTS):
                 raise DataDependentError(data_dependent_message("A value", raising_line(error))) from error
             raise
         self._tracer = None
