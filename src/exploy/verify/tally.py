@@ -79,13 +79,17 @@ class Tally:
             console.print(f"The file does NOT agree with the environment ({steps} steps).")
         else:
             console.print("Nothing could be compared, so nothing is proven.")
+        if not self.ok:
+            self._print_changed_frozen(console)
+        console.print(self._table())
+
+    def _print_changed_frozen(self, console: Console) -> None:
         for name, step in self.changed_frozen.items():
             console.print(
                 f"  {escape(name)} is frozen in the file, but changed in the environment at step {step}: "
                 "register it as an Input or Memory.",
                 soft_wrap=True,
             )
-        console.print(self._table())
 
     def _table(self) -> Table:
         table = Table("output", "compared", "worst error", "result")

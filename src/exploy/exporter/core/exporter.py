@@ -211,13 +211,14 @@ def _warn_of_unused(contract: Contract) -> None:
             f"No output depends on the Input{'s' if len(unused) > 1 else ''} {', '.join(unused)}; left out of the "
             "file. If the environment does read such a tensor, its callback returns another one than that.",
             UnusedInputWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
 def _write(target: Path, data: bytes, paths: TwoPaths) -> None:
     stem = target.name.removesuffix(".onnx")
     debug = {"default": paths.default, "process_actions": paths.process_actions}
+    debug = {suffix: model for suffix, model in debug.items() if model.graph.outputs}
     with replacing(target) as temporary:
         temporary.write_bytes(data)
         for suffix, model in debug.items():

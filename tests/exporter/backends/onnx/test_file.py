@@ -43,3 +43,13 @@ def test_a_folder_below_a_file_cannot_be_made(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(OutputPathError, match="Cannot write"), replacing(tmp_path / "file" / "policy.onnx"):
         pytest.fail("the body ran")
+
+
+def test_an_error_of_the_disk_is_told_with_the_path(tmp_path: Path):
+    def fill_the_disk() -> None:
+        with replacing(tmp_path / "policy.onnx"):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OutputPathError, match=r"policy\.onnx: No space left"):
+        fill_the_disk()
+    assert not list(tmp_path.iterdir())

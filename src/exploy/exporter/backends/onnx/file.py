@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from exploy.errors import LoweringError, OutputPathError
+from exploy.errors import ExployError, LoweringError, OutputPathError
 
 MAX_BYTES = 2**31 - 1
 
@@ -38,7 +38,7 @@ def replacing(target: Path) -> Iterator[Path]:
     If the body raises, the temporary file is removed and the target is as it was.
 
     Raises:
-        OutputPathError: If the folder cannot be made or written to.
+        OutputPathError: If the folder cannot be made, or the file cannot be written.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -53,8 +53,12 @@ def replacing(target: Path) -> Iterator[Path]:
         yield temporary
         temporary.chmod(0o666 & ~_umask())
         os.replace(temporary, target)
-    except IsADirectoryError as error:
-        raise OutputPathError(f"Cannot write {target}: it is a folder. Choose another filename.") from error
+    except ExployError:
+        raise
+    except OSError as error:
+        raise OutputPathError(
+            f"Cannot write {target}: {error.strerror or error}. Choose another place, or make room."
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 
