@@ -4,6 +4,7 @@ Rounds of all candidates are interleaved, after one warm-up round each; the figu
 """
 
 import contextlib
+import gc
 import io
 import logging
 import statistics
@@ -44,6 +45,7 @@ def measure(candidates: dict[str, Callable[[], object]]) -> dict[str, float]:
     times: dict[str, list[float]] = {name: [] for name in candidates}
     for round_number in range(ROUNDS + 1):
         for name, run in candidates.items():
+            gc.collect()  # so that nobody pays for the garbage of the one before
             start = time.perf_counter()
             with contextlib.redirect_stdout(io.StringIO()):
                 run()
