@@ -158,8 +158,8 @@ class _Builder:
 
     def _carried(self, rates: TwoRates, taken: set[str]) -> list[MemoryPort]:
         ports = []
-        for value in rates.carried:
-            named = self.pipeline.carried_paths.find(value.geometry)
+        for place in rates.carried:
+            named = self.pipeline.carried_paths.find(place)
             name = _unused(identifier_from_path(named.path) if named else "carried", taken)
             taken.add(name)
             ports.append(
@@ -167,7 +167,7 @@ class _Builder:
                     name=name,
                     input_name=f"memory.{name}.in",
                     output_name=f"memory.{name}.out",
-                    initial=torch.zeros(value.geometry.shape, dtype=value.geometry.dtype),
+                    initial=torch.zeros(place.shape, dtype=place.dtype),
                     carried=True,
                 )
             )

@@ -5,6 +5,7 @@ Memory holds it, it comes through that port; else it becomes a *carried* memory.
 where the first one left each carried value for its successor.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,24 +38,20 @@ class Boundary:
 
 
 @dataclass(frozen=True)
-class CarriedValue:
-    """State that crosses the rate boundary without being registered."""
-
-    node: fx.Node
-    geometry: Geometry
-    example: torch.Tensor
-
-
-@dataclass(frozen=True)
 class TwoRates:
-    """One graph that computes both paths; arguments are the ports and the carried values."""
+    """One graph that computes both paths; its arguments are the ports, then the carried values.
+
+    Carried values are state that crosses the rate boundary without being registered, here by where it lay in memory.
+    """
 
     graph: fx.Graph
-    carried: list[CarriedValue]
+    carried: list[Geometry]
 
 
 @dataclass
 class _Splitter:
+    """Emits the first path, and knows what of it the second one reads."""
+
     recording: Recording
     regions: list[Region]
     boundary: Boundary
@@ -66,32 +63,25 @@ class _Splitter:
         arguments = [node for node in self.recording.graph.nodes if node.op == "placeholder"]
         ports = {name: self.graph.placeholder(f"port_{index}") for index, name in enumerate(port_names)}
         policy = dict(zip(arguments, ports.values(), strict=True))
-        crossing = self._crossing_roots()
-        for root in crossing:
+        for root in self._crossing_roots():
             self.carried[root] = self.graph.placeholder(f"carried_{len(self.carried)}")
-        self._copy_stage(policy, lambda stage: stage not in SUB_STEPS)
+        self.copy_stage(policy, lambda stage: stage not in SUB_STEPS)
         results = [policy[node] for node in default]
-        results += [self._clone(policy[root]) for root in self.carried]
-        later = _SubStep(self, ports)
-        results += later.emit(sub_step, [successors.get(root, root) for root in self.carried])
+        results += [self.clone(policy[root]) for root in self.carried]
+        results += _SubStep(self, ports).emit(sub_step, [successors.get(root, root) for root in self.carried])
         self.graph.output(tuple(results))
-        return TwoRates(self.graph, [self._carried_value(root) for root in self.carried])
+        return TwoRates(self.graph, [self.geometry(root) for root in self.carried])
 
     def stage(self, node: fx.Node) -> str:
         return str(node.meta[STAGE])
 
-    def _copy_stage(self, mapping: dict[fx.Node, fx.Node], wanted: Any) -> None:
+    def copy_stage(self, mapping: dict[fx.Node, fx.Node], wanted: Callable[[str], bool]) -> None:
         for node in self.recording.graph.nodes:
             if node.op in ("call_function", "get_attr") and wanted(self.stage(node)):
                 mapping[node] = self.graph.node_copy(node, lambda source: mapping[source])
 
-    def _clone(self, node: fx.Node) -> fx.Node:
+    def clone(self, node: fx.Node) -> fx.Node:
         return self.graph.call_function(aten.clone.default, (node,), {"memory_format": torch.contiguous_format})
-
-    def _carried_value(self, root: fx.Node) -> CarriedValue:
-        tensor, geometry = self.recording.tensor(root), self.geometry(root)
-        example = torch.zeros(geometry.shape, dtype=geometry.dtype) if tensor is None else tensor
-        return CarriedValue(root, geometry, example)
 
     def geometry(self, root: fx.Node) -> Geometry:
         for region in self.regions:
@@ -103,7 +93,7 @@ class _Splitter:
 
     # -- what crosses the boundary ----------------------------------------------------------------------------------
 
-    def _external_reads(self, stage: str) -> list[fx.Node]:
+    def external_reads(self, stage: str) -> list[fx.Node]:
         """Nodes of earlier stages that this stage uses, constants aside, in order of first use."""
         reads: dict[fx.Node, None] = {}
         for node in self.recording.graph.nodes:
@@ -116,7 +106,7 @@ class _Splitter:
 
     def _crossing_roots(self) -> list[fx.Node]:
         roots: dict[fx.Node, None] = {}
-        for node in self._external_reads(FIRST_SUB_STEP):
+        for node in self.external_reads(FIRST_SUB_STEP):
             root = self.root(node)
             if root.op != "get_attr" and self.port_covering(root) is None and not self.is_constant(root):
                 roots[root] = None
@@ -199,14 +189,14 @@ class _SubStep:
 
     def emit(self, outputs: list[fx.Node], left_behind: list[fx.Node]) -> list[fx.Node]:
         splitter = self.splitter
-        for node in splitter._external_reads(FIRST_SUB_STEP):
+        for node in splitter.external_reads(FIRST_SUB_STEP):
             self._materialise(node)
         for root in left_behind:
             if splitter.stage(root) != FIRST_SUB_STEP:
                 self._materialise(root)
-        splitter._copy_stage(self.mapping, lambda stage: stage == FIRST_SUB_STEP)
+        splitter.copy_stage(self.mapping, lambda stage: stage == FIRST_SUB_STEP)
         results = [self.mapping[node] for node in outputs]
-        return results + [splitter._clone(self.mapping[root]) for root in left_behind]
+        return results + [splitter.clone(self.mapping[root]) for root in left_behind]
 
     def _materialise(self, node: fx.Node) -> fx.Node:
         """The value of a node of an earlier stage as the sub-step finds it."""
@@ -228,8 +218,8 @@ class _SubStep:
         splitter = self.splitter
         covering = splitter.port_covering(root)
         if covering is not None:
-            return splitter._clone(self.ports[covering])
-        value = splitter._clone(self._content(root))
+            return splitter.clone(self.ports[covering])
+        value = splitter.clone(self._content(root))
         self.mapping[root] = value
         for name, node in splitter.ports_in(root).items():
             splitter.graph.call_function(aten.copy_.default, (self._materialise(node), self.ports[name]))
