@@ -21,6 +21,10 @@ from exploy.verify.compare import difference
 from exploy.verify.variation import Variation, around, as_found
 
 TOLERANCE = 1e-5
+_USUAL_REASON = (
+    "none that shows; a value that the environment caches until simulated time moves on is a usual one: "
+    "let a Connection mark such caches as outdated"
+)
 _MAX_SUB_STEPS = 20
 _POLICY_STEPS = 8
 
@@ -220,7 +224,7 @@ def _compare(expected: Values, got: Values, program: Program, step: _Step, suspe
     for name, value in expected.items():
         found = difference(value, got[name], TOLERANCE, rtol, by_largest=True)
         if found is not None:
-            reasons = "".join(f"\n  - {reason}" for reason in suspects()) or "\n  - no suspect found"
+            reasons = "".join(f"\n  - {reason}" for reason in suspects()) or f"\n  - {_USUAL_REASON}"
             raise VerificationError(
                 f"The file does not agree with {step.reference}: output {name!r}, {found} (policy step "
                 f"{step.policy_step}, sub-step {step.sub_step}). Nothing was written. Possible reasons:{reasons}"

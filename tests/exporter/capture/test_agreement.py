@@ -432,6 +432,35 @@ class Plain(TestEnvironment):
         self.state += self.noise(self.state)
 
 
+class CachedUntilTimeMoves(Plain):
+    """Computes a quantity anew only when simulated time has moved; a connection lets time pass at every step."""
+
+    def __init__(self):
+        super().__init__()
+        self.time = 0.0
+        self.cached_at, self.cached = -1.0, torch.zeros(1, 4)
+        self.context_manager().add_component(Connection("clock", lambda: 0.005, self.let_time_pass))
+
+    def let_time_pass(self, duration):
+        self.time += duration
+
+    @property
+    def doubled(self):
+        if self.cached_at < self.time:
+            self.cached_at, self.cached = self.time, self.state * 2
+        return self.cached
+
+    def observe(self):
+        return self.doubled + 1
+
+    def apply_actions(self):
+        self.targets[:] = self.doubled[:, :2]
+
+    def move(self):
+        super().move()
+        self.time += 0.005
+
+
 class Compiled(Plain):
     """Calls functions that torch.compile has wrapped."""
 
@@ -553,6 +582,7 @@ ENVIRONMENTS = {
     "unregistered action state": UnregisteredActionState,
     "groups and connections": GroupsAndConnections,
     "split bodies": SplitBodies,
+    "values cached until time moves": CachedUntilTimeMoves,
     "compiled functions": Compiled,
     "copies of all kinds": Copying,
     "one-hot encoding": OneHot,
