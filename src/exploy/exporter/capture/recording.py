@@ -130,10 +130,20 @@ class Recording:
         self.end_stage(ENTRY)
 
     def note(self, tensor: torch.Tensor, node: fx.Node) -> None:
-        """Keep what an operation has just produced; refuses sizes that depend on traced values."""
+        """Keep what an operation has just produced.
+
+        Raises:
+            DataDependentError: If its size depends on traced values.
+            CaptureError: If it lives inside a transformation such as vmap.
+        """
         self.tensors[node] = tensor
         if WHERE not in node.meta:
             node.meta[WHERE] = calling_line()
+        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            raise CaptureError(
+                f"{node.meta[WHERE]}: transformations such as torch.vmap() cannot be recorded. "
+                "Write the computation for a whole batch."
+            )
         origin = node.args[0] if node.target is operator.getitem else node
         if isinstance(origin, fx.Node):
             origin.meta.setdefault(WHERE, node.meta[WHERE])
