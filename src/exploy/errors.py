@@ -77,3 +77,7 @@ class ExployWarning(UserWarning):
 
 class UnusedInputWarning(ExployWarning):
     """A registered Input does not influence any output and is left out of the file."""
+
+
+class WeakerCheckWarning(ExployWarning):
+    """A check of the exported file could be made at the present values of the inputs only."""

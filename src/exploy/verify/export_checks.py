@@ -1,5 +1,6 @@
 """The two checks that every export makes of its file: against the captured program and the live environment."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ import onnxruntime
 import torch
 
 from exploy.contract import STEP_COUNT
-from exploy.errors import ExployError, VerificationError
+from exploy.errors import ExployError, VerificationError, WeakerCheckWarning
 from exploy.exporter.capture.object_graph import resolve
 from exploy.exporter.capture.pipeline import live_objects
 from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program
@@ -90,7 +91,7 @@ def check_against_environment(
     """Set the registered tensors of the live environment to other values, run its own Python, compare, restore.
 
     This sees what no graph shows, such as a Python number that the code reads and changes, and unregistered state that
-    shows only some steps later. If the environment raises on values around its own, its own are used.
+    shows only some steps later. If the environment raises on values around its own, its own are used, with a warning.
 
     Raises:
         VerificationError: If an output differs, or a frozen tensor that matters was changed; the message names it.
@@ -102,16 +103,22 @@ def check_against_environment(
 def _check_at(
     check: Callable[[Sequence[Variation]], None], variations: Sequence[Variation], fallback: Sequence[Variation]
 ) -> None:
-    """Check at some values, or at others if the code under test cannot be run at the first."""
+    """Check at some values, or, with a warning, at others if the code under test cannot be run at the first."""
     try:
         check(variations)
     except ExployError:
         raise
-    except Exception:
+    except Exception as reason:
         try:
             check(fallback)
         except _CannotRun as error:
             raise VerificationError(f"onnxruntime cannot run the file: {error}. Nothing was written.") from error
+        warnings.warn(
+            f"The file was checked at the present values of the inputs only: at others, {type(reason).__name__} was "
+            f"raised ({reason}). Run evaluate() over many steps before trusting it.",
+            WeakerCheckWarning,
+            stacklevel=2,
+        )
 
 
 class _EnvironmentCheck:
