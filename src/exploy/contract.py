@@ -50,7 +50,8 @@ class Memory:
 class Frozen:
     """A tensor of the environment that is stored in the file with the value that it had at export.
 
-    Where ports cover a part of it, `elements` are the positions of the rest in the flattened tensor.
+    Its name is the path that led to it. Where ports cover a part of it, `elements` are the positions of the rest in
+    the flattened tensor. `declared` is the name under which the user has declared it to be a constant.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Frozen:
     shape: tuple[int, ...]
     sha256: str
     elements: list[int] | None = None
+    declared: str | None = None
 
     def matches(self, array: np.ndarray) -> bool:
         """Whether an array still has the value that was frozen; of another shape or type, it has not."""
@@ -135,7 +137,13 @@ def _frozen(document: dict[str, Any]) -> Frozen:
     count = math.prod(document["shape"])
     if elements is not None and not all(type(item) is int and 0 <= item < count for item in elements):
         raise ValueError("the positions of frozen elements are out of range")
-    return Frozen(*_tensor(document), sha256=_text(document["sha256"]), elements=elements)
+    declared = document.get("declared")
+    return Frozen(
+        *_tensor(document),
+        sha256=_text(document["sha256"]),
+        elements=elements,
+        declared=None if declared is None else _text(declared),
+    )
 
 
 def _memory(document: dict[str, Any]) -> Memory:

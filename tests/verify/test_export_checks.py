@@ -69,7 +69,7 @@ def test_an_actor_with_a_state_that_was_not_registered_is_named(tmp_path: Path):
             self.state = (0.5 * self.state[0] + obs[:, :2],)
             return self.state[0] * 1.0
 
-    with pytest.raises(VerificationError, match=r"actor\.actor\.state\[0\] .*register it as a Memory"):
+    with pytest.raises(VerificationError, match=r"actor\.state\[0\] .*register it as a Memory"):
         export(Plain(), Remembering(), tmp_path)
 
 

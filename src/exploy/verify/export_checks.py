@@ -10,7 +10,7 @@ import torch
 
 from exploy.contract import STEP_COUNT
 from exploy.errors import ExployError, VerificationError, WeakerCheckWarning
-from exploy.exporter.capture.object_graph import resolve
+from exploy.exporter.capture.object_graph import resolve_in
 from exploy.exporter.capture.pipeline import live_objects
 from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program
 from exploy.exporter.capture.recording import plain_torch
@@ -186,12 +186,11 @@ class _EnvironmentCheck:
 
     def _changed_frozen(self) -> list[FrozenTensor]:
         """Frozen tensors whose live value is another by now, and matters to an output."""
-        roots = {"env": self._env, "actor": self._actor}
+        roots = live_objects(self._env, self._actor)
         changed = []
-        for frozen in self._program.frozen:
-            root = roots.get(frozen.name.partition(".")[0])
-            positions = None if root is None else frozen.changed_positions(resolve(root, frozen.name))
-            if positions is not None and self._program.depends_on(frozen, positions):
+        for frozen in (*self._program.frozen, *self._program.weights):
+            positions = frozen.changed_positions(resolve_in(roots, frozen.name))
+            if frozen.declared is None and positions is not None and self._program.depends_on(frozen, positions):
                 changed.append(frozen)
         return changed
 

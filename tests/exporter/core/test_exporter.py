@@ -126,7 +126,7 @@ def test_weights_are_stored_once_under_their_own_names_and_inside_the_file(tmp_p
     export(Simple(), actor, tmp_path)
     stored = {item.name: item for item in load(tmp_path).graph.initializer}
     for name, value in actor.named_parameters():
-        assert np.array_equal(onnx.numpy_helper.to_array(stored[f"actor.actor.{name}"]), value.detach().numpy())
+        assert np.array_equal(onnx.numpy_helper.to_array(stored[f"actor.{name}"]), value.detach().numpy())
     weights = sum(value.numel() * 4 for value in actor.parameters())
     assert (tmp_path / "policy.onnx").stat().st_size < weights + 6000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["debug", "policy.onnx"]

@@ -15,9 +15,10 @@ from exploy.exporter.capture.geometry import Geometry
 from exploy.exporter.capture.graph_module import own_module, plain_copy
 from exploy.exporter.capture.initial_memory import initial_values
 from exploy.exporter.capture.masks import replace_constant_masks, replace_masked_writes
+from exploy.exporter.capture.object_graph import resolve_in
 from exploy.exporter.capture.paths import identifier_from_path
 from exploy.exporter.capture.pipeline import Pipeline, index_paths, live_objects
-from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, MemoryPort, Port, Program
+from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, MemoryPort, Port, Program
 from exploy.exporter.capture.recording import STAGE, mutated_arguments
 from exploy.exporter.capture.snapshot import Snapshot
 from exploy.exporter.capture.two_rates import OBSERVE, TwoRates, split_rates
@@ -78,7 +79,7 @@ class _Builder:
         modules = [value for value in self.roots.values() if isinstance(value, torch.nn.Module)]
         replace_masked_writes(recording)
         regions = tie_aliases(recording)
-        frozen = frozen_tensors(recording, regions, paths, modules)
+        stored = self._declared(frozen_tensors(recording, regions, paths, modules))
         replace_constant_masks(recording)
         written = self._written_by_observations()
         after_policy, after_sub_step = pipeline.boundaries[:2]
@@ -103,11 +104,27 @@ class _Builder:
             memories=[*memories, *carried],
             default_outputs=[*default, *carried_outputs],
             sub_step_outputs=[*after_sub_step.outputs, *carried_outputs],
-            frozen=frozen,
+            frozen=[],
             parameter_names=names,
         )
-        real = [item for item in frozen if not item.is_written or program.depends_on(item)]
-        return dataclasses.replace(program, frozen=real)
+        read = [item for item in stored if not item.is_written or program.depends_on(item)]
+        return dataclasses.replace(
+            program,
+            frozen=[item for item in read if not item.is_weight or item.is_written],
+            weights=[item for item in read if item.is_weight and not item.is_written],
+        )
+
+    def _declared(self, stored: list[FrozenTensor]) -> list[FrozenTensor]:
+        """Mark the tensors that the user has declared to be constants."""
+        constants = self.pipeline.env.context_manager().get_constants()
+        places = {constant.name: Geometry.of(constant.fetch()) for constant in constants}
+        marked = []
+        for item in stored:
+            live = item.live if item.live is not None else resolve_in(self.roots, item.name)
+            place = Geometry.of(live) if isinstance(live, torch.Tensor) else None
+            names = [name for name, other in places.items() if place is not None and place.overlaps(other)]
+            marked.append(dataclasses.replace(item, declared=names[0]) if names else item)
+        return marked
 
     def _input_names(self) -> list[str]:
         return [item.input_name for item in self.pipeline.inputs if not isinstance(item, Memory)]
@@ -169,6 +186,7 @@ class _Builder:
                     output_name=f"memory.{name}.out",
                     initial=torch.zeros(place.shape, dtype=place.dtype),
                     carried=True,
+                    path=named.path if named else None,
                 )
             )
         return ports

@@ -23,6 +23,7 @@ class _Entry:
     where: str
     named: NamedMemory | None
     tensor: torch.Tensor
+    is_weight: bool
     elements: list[np.ndarray] = field(default_factory=list)
     constants: list[str] = field(default_factory=list)
     is_written: bool = False
@@ -31,7 +32,7 @@ class _Entry:
 def frozen_tensors(
     recording: Recording, regions: list[Region], paths: PathIndex, modules: Iterable[torch.nn.Module]
 ) -> list[FrozenTensor]:
-    """Every outside tensor that was read and is neither registered, nor a weight of a known module, nor a literal."""
+    """Every outside tensor that was read and is neither registered nor a literal; weights of modules marked as such."""
     weights = {tensor.data_ptr() for module in modules for tensor in tensors_of(module).values()}
     entries: dict[str, _Entry] = {}
     for region in regions:
@@ -39,13 +40,17 @@ def frozen_tensors(
             continue
         for access in region.accesses:
             tensor = recording.tensor(access.node)
-            elements = _unregistered(region, access)
-            if tensor is None or not elements.size or tensor.data_ptr() in weights or _is_literal(access.node):
+            if tensor is None or _is_literal(access.node):
+                continue
+            is_weight = tensor.data_ptr() in weights
+            elements = None if is_weight and not region.arguments else _unregistered(region, access)
+            if elements is not None and not elements.size:
                 continue
             named = paths.find(access.geometry)
             name = named.path if named else f"unnamed_{len(entries)}"
-            entry = entries.setdefault(name, _Entry(access.where, named, tensor))
-            entry.elements.append(elements)
+            entry = entries.setdefault(name, _Entry(access.where, named, tensor, is_weight))
+            if elements is not None:
+                entry.elements.append(elements)
             entry.constants.append(_constant(region, access))
             entry.is_written |= region.written
     return [_frozen(name, entry) for name, entry in entries.items()]
@@ -60,9 +65,19 @@ def tensors_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 def _frozen(name: str, entry: _Entry) -> FrozenTensor:
     source = entry.named.value if entry.named else entry.tensor
     array = to_numpy(source) if isinstance(source, torch.Tensor) else source.copy()
-    elements = entry.named.positions_of(np.concatenate(entry.elements)) if entry.named else None
+    elements = entry.named.positions_of(np.concatenate(entry.elements)) if entry.named and entry.elements else None
     value = array.reshape(-1) if elements is None else array.reshape(-1)[elements]
-    return FrozenTensor(name, entry.where, array.shape, elements, value, frozenset(entry.constants), entry.is_written)
+    return FrozenTensor(
+        name=name,
+        where=entry.where,
+        shape=array.shape,
+        elements=elements,
+        value=value,
+        constants=frozenset(entry.constants),
+        is_written=entry.is_written,
+        is_weight=entry.is_weight,
+        live=None if entry.named else entry.tensor.detach(),
+    )
 
 
 def _unregistered(region: Region, access: Access) -> np.ndarray:

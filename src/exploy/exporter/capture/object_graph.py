@@ -115,6 +115,12 @@ def resolve(root: object, path: str) -> Any:
     return value
 
 
+def resolve_in(roots: dict[str, object], path: str) -> Any:
+    """Follow a path from whichever root it starts with; None where it leads nowhere."""
+    root = re.split(r"[.\[]", path, maxsplit=1)[0]
+    return resolve(roots[root], path) if root in roots else None
+
+
 def _follow(value: object, attribute: str | None, key: str | None) -> Any:
     if attribute is not None:
         state = state_of(value)

@@ -9,10 +9,10 @@ import torch
 
 from exploy.exporter.capture.geometry import Geometry, has_memory
 from exploy.exporter.capture.object_graph import walk
-from exploy.exporter.core.components import Connection, Group, Input, Output
+from exploy.exporter.core.components import Connection, Constant, Group, Input, Output
 from exploy.exporter.core.context_manager import ContextManager
 
-_BOOKKEEPING = (ContextManager, Input, Output, Group, Connection)
+BOOKKEEPING = (ContextManager, Constant, Input, Output, Group, Connection)
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,14 @@ class NamedMemory:
 
 
 class PathIndex:
-    """Every tensor and array that can be reached from some roots, findable by where it lies in memory."""
+    """Every tensor and array that can be reached from some roots, findable by where it lies in memory.
+
+    Roots that come first are preferred where several lead to one tensor.
+    """
 
     def __init__(self, roots: dict[str, object]):
-        self._named = [
-            named for found in walk(roots, skip=_BOOKKEEPING) if (named := _named(found.path, found.value)) is not None
-        ]
+        found = [item for name, root in roots.items() for item in walk({name: root}, skip=BOOKKEEPING)]
+        self._named = [named for item in found if (named := _named(item.path, item.value)) is not None]
 
     def find(self, geometry: Geometry) -> NamedMemory | None:
         """This tensor by its path, else the smallest one that contains it, else None."""

@@ -20,7 +20,7 @@ from exploy.exporter.capture.two_rates import (
     SECOND_SUB_STEP,
     Boundary,
 )
-from exploy.exporter.core.actor import ExportableActor
+from exploy.exporter.core.actor import ExportableActor, unwrapped
 from exploy.exporter.core.components import Input, Memory, Output, describe
 from exploy.exporter.core.environment_checks import checked_tensor
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
@@ -29,7 +29,7 @@ from exploy.exporter.core.exportable_environment import ExportableEnvironment
 def live_objects(env: ExportableEnvironment, actor: torch.nn.Module) -> dict[str, object]:
     """The objects whose state the pipeline may touch, by the name that their paths start with."""
     modules = {f"module_{index}": module for index, module in enumerate(env.context_manager().modules)}
-    return {"env": env, "actor": actor, **modules}
+    return {"env": env, "actor": unwrapped(actor), **modules}
 
 
 def index_paths(roots: dict[str, object]) -> PathIndex:

@@ -3,17 +3,20 @@
 import copy
 import dataclasses
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from torch import fx
 
+from exploy.exporter.capture.dependencies import sources_of_results
 from exploy.exporter.capture.location import UNKNOWN
-from exploy.exporter.capture.recording import WHERE
+from exploy.exporter.capture.recording import STAGE, WHERE
 
 ACTIONS = "actions"
 OBSERVATIONS = "obs"
+_SCALES = (1.0, 1000.0)  # the second shows what a clamp would hide from the first
 _RANDOM_WHILE_TRAINING = ("lstm", "gru", "rnn_tanh", "rnn_relu", "scaled_dot_product_attention")
 
 
@@ -30,7 +33,7 @@ class MemoryPort:
     """A value that the program gives back and takes again at the next call.
 
     `carried` ones were not registered: they cross from the policy step to its sub-steps and have no meaning before
-    the first policy step.
+    the first policy step. `path` leads to the tensor of such a one, where a path is known.
     """
 
     name: str
@@ -39,14 +42,42 @@ class MemoryPort:
     initial: torch.Tensor
     carried: bool = False
     written_by_observations: bool = False
+    path: str | None = None
+
+
+@dataclass(frozen=True)
+class RandomOperator:
+    """An operator that draws random numbers, with the stage of the pipeline and the line of code that called it."""
+
+    name: str
+    stage: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.where}"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a result is computed from: ports, constants by the name of the buffer, random operators."""
+
+    inputs: frozenset[str] = frozenset()
+    constants: frozenset[str] = frozenset()
+    random: frozenset[RandomOperator] = frozenset()
+
+    def __or__(self, other: "Sources") -> "Sources":
+        return Sources(self.inputs | other.inputs, self.constants | other.constants, self.random | other.random)
 
 
 @dataclass(frozen=True)
 class FrozenTensor:
     """A tensor of the environment that was read, not registered, and is stored in the program with its value.
 
+    Its name is the path that leads to it; where there is none, it has a number for a name and `live` is its memory.
     Where ports cover a part of it, `elements` are the positions of the rest in the flattened tensor. `constants`
-    are the buffers of the program's module that hold it; `is_written` says whether the pipeline writes to it as well.
+    are the buffers of the program's module that hold it; `is_written` says whether the pipeline writes to it as well,
+    `is_weight` whether it is a parameter or buffer of a known module. `declared` is the name under which the user
+    has declared it to be a constant.
     """
 
     name: str
@@ -56,6 +87,9 @@ class FrozenTensor:
     value: np.ndarray
     constants: frozenset[str]
     is_written: bool
+    is_weight: bool = False
+    declared: str | None = None
+    live: torch.Tensor | None = field(default=None, repr=False, compare=False)
 
     def changed_positions(self, live: object) -> np.ndarray | None:
         """Positions, in the flattened tensor, of frozen elements that a live tensor or array holds otherwise by now.
@@ -87,6 +121,7 @@ class Program:
     default_outputs: list[str]
     sub_step_outputs: list[str]
     frozen: list[FrozenTensor]
+    weights: list[FrozenTensor] = field(default_factory=list)
     parameter_names: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -106,14 +141,22 @@ class Program:
         tensors = [*self.examples.values(), *self.module.buffers()]
         return max((torch.finfo(item.dtype).eps for item in tensors if item.is_floating_point()), default=0.0)
 
+    @cached_property
+    def sources(self) -> tuple[dict[str, Sources], dict[str, Sources]]:
+        """What each result may depend on, by name: (default outputs, sub-step outputs)."""
+        graph = self.module.graph
+        ports = dict(zip((node for node in graph.nodes if node.op == "placeholder"), self.input_names, strict=True))
+        found = sources_of_results(graph, lambda node: node.op != "call_function" or _draws_random_numbers(node))
+        results = [_sources(nodes, ports) for nodes in found]
+        count = len(self.default_outputs)
+        default = dict(zip(self.default_outputs, results[:count], strict=True))
+        return default, dict(zip(self.sub_step_outputs, results[count:], strict=True))
+
     @property
-    def random_operators(self) -> list[str]:
-        """Operators that draw random numbers, each with the line of code that called it."""
-        return [
-            f"{node.target} at {node.meta.get(WHERE, UNKNOWN)}"
-            for node in self.module.graph.nodes
-            if _draws_random_numbers(node)
-        ]
+    def random_operators(self) -> list[RandomOperator]:
+        """Operators that draw random numbers for a result, in the order of their names and lines."""
+        drawn = {operator for path in self.sources for sources in path.values() for operator in sources.random}
+        return sorted(drawn, key=lambda operator: (operator.where, operator.name, operator.stage))
 
     def depends_on(self, frozen: FrozenTensor, positions: np.ndarray | None = None) -> bool:
         """Whether any result changes, for inputs around the examples, when a frozen tensor does.
@@ -122,19 +165,25 @@ class Program:
             frozen: The tensor.
             positions: Which of its elements to change, if not all; all of them where they are not stored one by one.
         """
+        read = {name for path in self.sources for sources in path.values() for name in sources.constants}
+        return bool(read & frozen.constants) and any(self._shows(frozen, positions, scale) for scale in _SCALES)
+
+    def _shows(self, frozen: FrozenTensor, positions: np.ndarray | None, scale: float) -> bool:
         generator = torch.Generator().manual_seed(0)
         inputs = {name: _disturbed(value, generator) for name, value in self.examples.items()}
         changed = copy.deepcopy(self.module)
-        for name in frozen.constants:
+        for name in frozen.constants & dict(changed.named_buffers()).keys():
             constant = getattr(changed, name)
-            disturbed = _disturbed(constant, generator)
+            disturbed = _disturbed(constant, generator, scale)
             if positions is not None and tuple(constant.shape) == frozen.shape:
                 kept = torch.ones(constant.numel(), dtype=torch.bool)
                 kept[torch.from_numpy(positions)] = False
                 disturbed = torch.where(kept.reshape(constant.shape), constant, disturbed)
             setattr(changed, name, disturbed)
         try:
+            torch_state = torch.get_rng_state()
             before = self.run(inputs)
+            torch.set_rng_state(torch_state)
             after = dataclasses.replace(self, module=changed).run(inputs)
         except Exception:
             return True  # an index, say, that is no longer valid
@@ -202,9 +251,21 @@ def _bind_arguments(module: fx.GraphModule, values: dict[int, torch.Tensor]) -> 
     module.recompile()
 
 
-def _disturbed(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _sources(nodes: set[fx.Node], ports: dict[fx.Node, str]) -> Sources:
+    return Sources(
+        inputs=frozenset(ports[node] for node in nodes if node.op == "placeholder"),
+        constants=frozenset(str(node.target) for node in nodes if node.op == "get_attr"),
+        random=frozenset(
+            RandomOperator(str(node.target), node.meta.get(STAGE, ""), node.meta.get(WHERE, UNKNOWN))
+            for node in nodes
+            if node.op == "call_function"
+        ),
+    )
+
+
+def _disturbed(tensor: torch.Tensor, generator: torch.Generator, scale: float = 1.0) -> torch.Tensor:
     if tensor.dtype == torch.bool:
         return ~tensor
     if tensor.is_floating_point():
-        return tensor + torch.randn(tensor.shape, generator=generator).to(tensor.dtype)
+        return tensor + (scale * torch.randn(tensor.shape, generator=generator)).to(tensor.dtype)
     return tensor + 1 if tensor.numel() else tensor

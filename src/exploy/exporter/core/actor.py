@@ -67,6 +67,11 @@ def make_exportable_actor(actor: torch.nn.Module) -> ExportableActor:
     return _WrappedActor(actor)
 
 
+def unwrapped(actor: torch.nn.Module) -> torch.nn.Module:
+    """The user's own module behind an actor of make_exportable_actor()."""
+    return actor.actor if isinstance(actor, _WrappedActor) else actor
+
+
 def add_actor_memory(
     context_manager: ContextManager, get_hidden_states_func: Callable[[], tuple[torch.Tensor, ...] | None]
 ) -> None:

@@ -210,6 +210,15 @@ class Memory(Input, Output):
         return f"{_MEMORY_PREFIX}{self.io_name_to_name(io_name)}{_OUT_SUFFIX}"
 
 
+class Constant(_Component):
+    """A tensor that the file is meant to keep with the value that it has at export, such as gains or limits.
+
+    Args:
+        name: Identifier of this constant; the file lists it under that name.
+        get_from_env_cb: Callback that returns the environment's own tensor.
+    """
+
+
 class Group:
     """Related components under one name; their ports are called `GROUP.ITEM`.
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from exploy.errors import ComponentError, DuplicateNameError, ReservedNameError
-from exploy.exporter.core.components import Connection, Group, Input, Memory, Output
+from exploy.exporter.core.components import Connection, Constant, Group, Input, Memory, Output, TensorCallback
 
 __all__ = ["Connection", "ContextManager", "Group", "Input", "Memory", "Output"]
 
@@ -29,6 +29,7 @@ class ContextManager:
         self._components: dict[str, Component] = {}
         self._groups: dict[str, Group] = {}
         self._connections: dict[str, Connection] = {}
+        self._constants: dict[str, Constant] = {}
         self._modules: list[torch.nn.Module] = []
 
     def add_component(self, component: Input | Output | Connection) -> None:
@@ -59,6 +60,31 @@ class ContextManager:
         if not isinstance(group, Group):
             raise ComponentError(f"add_group() takes a Group, got {type(group).__name__}.")
         self._commit(_Additions.of_group(group))
+
+    def add_constant(self, name: str, callback: TensorCallback) -> None:
+        """Declare that a tensor is meant to be stored in the file with the value that it has at export.
+
+        `check_environment()` and the export then say nothing about it, and the file lists it under this name.
+
+        Args:
+            name: Name of the constant.
+            callback: Returns the environment's own tensor, such as `lambda: env.gains`.
+
+        Raises:
+            DuplicateNameError: If the name is taken.
+        """
+        self.assert_unique_name(name)
+        constant = Constant(name, callback)
+        constant.join(())
+        self._constants[name] = constant
+
+    def get_constants(self) -> list[Constant]:
+        """All declared constants."""
+        return list(self._constants.values())
+
+    def remove_component(self, name: str) -> None:
+        """Take an Input, Output or Memory back, by its full name; nothing happens if there is none."""
+        self._components.pop(name, None)
 
     def _commit(self, additions: "_Additions") -> None:
         seen_names: set[str] = set()
@@ -151,7 +177,7 @@ class ContextManager:
         return {name: item.metadata for name, item in described.items() if item.metadata is not None}
 
     def assert_unique_name(self, name: str) -> None:
-        """Check that no component, group or connection has this name.
+        """Check that no component, group, connection or constant has this name.
 
         Raises:
             DuplicateNameError: If one has; a KeyError and an AssertionError.
@@ -160,11 +186,12 @@ class ContextManager:
             ("component", self._components),
             ("group", self._groups),
             ("connection", self._connections),
+            ("constant", self._constants),
         ):
             if name in known:
                 raise DuplicateNameError(
-                    f"A {kind} called {name!r} exists already. Names must be unique across components, groups "
-                    "and connections; choose another one."
+                    f"A {kind} called {name!r} exists already. Names must be unique across components, groups, "
+                    "connections and constants; choose another one."
                 )
 
     def assert_unique_id(self, id: int, name: str | None = None) -> None:

@@ -91,7 +91,7 @@ def _memory(memory: MemoryPort) -> Memory:
 
 def _frozen(item: FrozenTensor) -> Frozen:
     elements = None if item.elements is None else item.elements.tolist()
-    return Frozen(item.name, str(item.value.dtype), item.shape, digest(item.value), elements)
+    return Frozen(item.name, str(item.value.dtype), item.shape, digest(item.value), elements, item.declared)
 
 
 def _to_json(what: str, value: Any) -> str:
