@@ -80,6 +80,7 @@ class Contract:
     unused_inputs: tuple[str, ...]
     sub_step_inputs: dict[str, list[str]]
     observation_names: tuple[str, ...]
+    random_outputs: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     format_version: str = FORMAT_VERSION
 
@@ -120,6 +121,7 @@ def _read(document: dict[str, Any]) -> Contract:
         unused_inputs=_texts(document["unused_inputs"]),
         sub_step_inputs={_text(name): list(_texts(inputs)) for name, inputs in document["sub_step_inputs"].items()},
         observation_names=_texts(document["observation_names"]),
+        random_outputs=_texts(document.get("random_outputs", [])),
         versions={_text(name): _text(value) for name, value in document.get("versions", {}).items()},
         format_version=version,
     )

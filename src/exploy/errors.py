@@ -3,6 +3,11 @@
 Each message says what was expected, what came instead, and what to do about it.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from exploy.diagnosis.diagnosis import Diagnosis
+
 
 class ExployError(Exception):
     """Base of all errors raised by exploy."""
@@ -41,6 +46,18 @@ class CaptureError(ExployError, RuntimeError):
 
 class DataDependentError(CaptureError):
     """A traced value left torch: a branch, a number, an array or a size depends on an input."""
+
+
+class RandomOperatorError(CaptureError):
+    """The pipeline draws random numbers where a file must not, or the actor does without being allowed to."""
+
+
+class UnregisteredStateError(ExployError, RuntimeError):
+    """A strict export found errors in the environment; `diagnosis` has all findings."""
+
+    def __init__(self, message: str, diagnosis: "Diagnosis"):
+        super().__init__(message)
+        self.diagnosis = diagnosis
 
 
 class AliasError(CaptureError):

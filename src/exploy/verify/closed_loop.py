@@ -4,20 +4,20 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from exploy.contract import STEP_COUNT, Contract, Memory
 from exploy.errors import ActorError, EnvironmentError, FileFormatError
-from exploy.exporter.capture.object_graph import resolve
 from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS
+from exploy.exporter.core.actor import ExportableActor
 from exploy.exporter.core.components import Memory as MemoryComponent
 from exploy.exporter.core.components import to_numpy
 from exploy.exporter.core.context_manager import ContextManager
 from exploy.exporter.core.environment_checks import checked_tensor
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
-from exploy.exporter.core.session_wrapper import SessionWrapper
 from exploy.verify.tally import Tally
 
 NEEDS_HOOKS = "needs the hooks"
@@ -33,6 +33,35 @@ class _Reading:
     memories: Values
 
 
+class Session(Protocol):
+    """What is stepped beside an environment: an exported file, or a captured program."""
+
+    @property
+    def onnx_file_path(self) -> object:
+        """What to call it in messages."""
+
+    @property
+    def contract(self) -> Contract | None:
+        """Its description of itself."""
+
+    @property
+    def input_names(self) -> list[str]:
+        """Names of the inputs that it needs."""
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs that it gives."""
+
+    def get_actor(self) -> ExportableActor | None:
+        """The actor that steps the environment; None if the outputs are to do that."""
+
+    def __call__(self, /, **kwargs: Any) -> list[np.ndarray]:
+        """Run one step, sub-step or policy step by `ctx.step_count`."""
+
+    def get_output_value(self, output_name: str) -> np.ndarray:
+        """The value of an output in the last run."""
+
+
 class ClosedLoop:
     """One evaluation of a file against an environment.
 
@@ -42,6 +71,8 @@ class ClosedLoop:
         session: The file.
         tally: Where comparisons are counted.
         reseed_every: After how many steps memories are taken from the environment; 0 for never.
+        watch: Called with the number of the step before each policy step and after the last.
+        watch_closely: Call it at each hook of the environment as well.
 
     Raises:
         FileFormatError: If the file was not made by exploy, or from an environment with other ports.
@@ -51,9 +82,11 @@ class ClosedLoop:
         self,
         env: ExportableEnvironment,
         manager: ContextManager,
-        session: SessionWrapper,
+        session: Session,
         tally: Tally,
         reseed_every: int,
+        watch: Callable[[int], None],
+        watch_closely: bool = False,
     ):
         self._env = env
         self._manager = manager
@@ -63,11 +96,15 @@ class ClosedLoop:
         self._tally = tally
         self._tally.element_names[OBSERVATIONS] = self._contract.observation_names
         self._reseed_every = reseed_every
+        self._watch = watch
+        self._watch_closely = watch_closely
         self._registered = {m.input: m for m in self._contract.memories if not m.carried}
         self._memories: Values = {m.input: m.initial_value() for m in self._contract.memories}
         self._hook_reading: _Reading | None = None
         self._sub_steps_seen = 0
         self._was_reset = False
+        self.resets = 0
+        self.has_hooks = False
         self._step_number = 0
         self._got: Values = {}
 
@@ -85,20 +122,22 @@ class ClosedLoop:
             self._env.register_evaluation_hooks(_ignore, _ignore, _ignore)
 
     def _run(self, num_steps: int, after_step: Callable[[int], None]) -> torch.Tensor:
-        with _gradient_mode(self._manager):
+        with gradient_mode(self._manager):
             observations, reading = self._observe_reset()
             self._memories |= reading.memories
             for self._step_number in range(num_steps):
-                self._watch_frozen()
+                self._watch(self._step_number)
                 if self._step_number and self._reseed_every and self._step_number % self._reseed_every == 0:
                     self._memories |= reading.memories
                 observations, reading = self._policy_step(observations, reading)
                 after_step(self._step_number)
+            self._watch(num_steps)
         return observations
 
     # -- hooks that the environment calls ---------------------------------------------------------------------------
 
     def _on_update(self) -> None:
+        self._look_closely()
         self._hook_reading = _Reading(self._read_inputs(), self._read_memories(self._registered))
 
     def _on_reset(self) -> None:
@@ -107,9 +146,15 @@ class ClosedLoop:
 
     def _on_sub_step(self, sub_step: int) -> None:
         self._sub_steps_seen += 1
+        self.has_hooks = True
+        self._look_closely()
         if sub_step > 0:
             self._run_file(sub_step, self._read_inputs())
         self._compare_outputs(sub_step, list(self._manager.get_output_names()))
+
+    def _look_closely(self) -> None:
+        if self._watch_closely:
+            self._watch(self._step_number)
 
     # -- one policy step --------------------------------------------------------------------------------------------
 
@@ -118,10 +163,11 @@ class ClosedLoop:
         self._compare(OBSERVATIONS, to_numpy(observations), 0)
         actions = self._act(observations)
         self._hook_reading, self._sub_steps_seen, self._was_reset = None, 0, False
-        observations, done = self._step_environment(actions)
+        observations, done = stepped(self._env, actions)
         if not self._sub_steps_seen:
             self._catch_up(done)
         if done or self._was_reset:
+            self.resets += 1
             if not self._was_reset:
                 self._reset_actor()
             observations, reading = self._observe_reset()
@@ -133,15 +179,6 @@ class ClosedLoop:
                 name: reading.memories[name] for name in self._lost_without_hooks() & set(reading.memories)
             }
         return observations, reading
-
-    def _step_environment(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
-        result = self._env.step(actions)
-        if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], torch.Tensor):
-            kinds = [type(item).__name__ for item in result] if isinstance(result, tuple) else type(result).__name__
-            raise EnvironmentError(
-                f"step() must return the next observations and whether the environment was reset, got {kinds}."
-            )
-        return result[0], bool(torch.as_tensor(result[1]).any())
 
     def _act(self, observations: torch.Tensor) -> torch.Tensor:
         if self._actor is None:
@@ -205,6 +242,9 @@ class ClosedLoop:
                 self._compare(output.output_name, output.value_numpy, sub_step)
 
     def _compare(self, name: str, expected: np.ndarray, sub_step: int) -> None:
+        if name in self._contract.random_outputs:
+            self._tally.not_compared[name] = "random numbers reach it"
+            return
         self._tally.compare(name, expected, self._got[name], self._step_number, sub_step)
 
     def _read_inputs(self) -> Values:
@@ -230,20 +270,27 @@ class ClosedLoop:
             actions = self._env.empty_actions()
             self._actor.reset(torch.ones(actions.shape[0], dtype=torch.bool, device=actions.device))
 
-    def _watch_frozen(self) -> None:
-        roots = {"env": self._env, "actor": self._actor}
-        for frozen in self._contract.frozen:
-            live = resolve(roots.get(frozen.name.partition(".")[0]), frozen.name)
-            value = to_numpy(live) if isinstance(live, torch.Tensor) else live
-            if isinstance(value, np.ndarray) and not frozen.matches(value):
-                self._tally.changed_frozen.setdefault(frozen.name, self._step_number)
+
+def stepped(env: ExportableEnvironment, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """Step an environment and return what it must return.
+
+    Raises:
+        EnvironmentError: If it returns something else.
+    """
+    result: Any = env.step(actions)
+    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], torch.Tensor):
+        kinds = [type(item).__name__ for item in result] if isinstance(result, tuple) else type(result).__name__
+        raise EnvironmentError(
+            f"step() must return the next observations and whether the environment was reset, got {kinds}."
+        )
+    return result[0], bool(torch.as_tensor(result[1]).any())
 
 
 def _ignore(*_: object) -> None:
     """Stand in for a hook when no evaluation is running."""
 
 
-def _contract_for(session: SessionWrapper, manager: ContextManager) -> Contract:
+def _contract_for(session: Session, manager: ContextManager) -> Contract:
     contract = session.contract
     if contract is None:
         raise FileFormatError(f"{session.onnx_file_path} was not made by exploy: it carries no contract.")
@@ -260,7 +307,7 @@ def _contract_for(session: SessionWrapper, manager: ContextManager) -> Contract:
 
 
 @contextlib.contextmanager
-def _gradient_mode(manager: ContextManager) -> Iterator[None]:
+def gradient_mode(manager: ContextManager) -> Iterator[None]:
     """Inference mode where the environment lives in it, else no gradients.
 
     Stepping an ordinary environment in inference mode would leave it with tensors that cannot be written to afterwards.

@@ -43,7 +43,6 @@ class Tally:
     element_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     outputs: dict[str, OutputTally] = field(default_factory=dict)
     not_compared: dict[str, str] = field(default_factory=dict)
-    changed_frozen: dict[str, int] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -79,17 +78,7 @@ class Tally:
             console.print(f"The file does NOT agree with the environment ({steps} steps).")
         else:
             console.print("Nothing could be compared, so nothing is proven.")
-        if not self.ok:
-            self._print_changed_frozen(console)
         console.print(self._table())
-
-    def _print_changed_frozen(self, console: Console) -> None:
-        for name, step in self.changed_frozen.items():
-            console.print(
-                f"  {escape(name)} is frozen in the file, but changed in the environment at step {step}: "
-                "register it as an Input or Memory.",
-                soft_wrap=True,
-            )
 
     def _table(self) -> Table:
         table = Table("output", "compared", "worst error", "result")

@@ -262,7 +262,9 @@ def test_a_failure_is_reported_with_output_step_and_element_even_when_quiet(tmp_
 
 def test_success_is_silent_when_quiet(tmp_path: Path, capfd):
     env, actor = Controlled(), make_actor(8)
-    assert run(env, export(env, actor, tmp_path))
+    session = export(env, actor, tmp_path)
+    capfd.readouterr()
+    assert run(env, session)
     assert capfd.readouterr() == ("", "")
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ from exploy.exporter.core.actor import ExportableActor
 from exploy.exporter.core.components import Input, Memory, Output, describe
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 
+ONE_AT_A_TIME = threading.RLock()  # recording and torch's exporter keep state of the whole process
 _DTYPES = (
     torch.float32, torch.float64, torch.float16, torch.bool,
     torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
@@ -175,7 +177,7 @@ class _Builder:
 
     def _carried(self, rates: TwoRates, taken: set[str]) -> list[MemoryPort]:
         ports = []
-        for place in rates.carried:
+        for place, where in zip(rates.carried, rates.carried_to, strict=True):
             named = self.pipeline.carried_paths.find(place)
             name = _unused(identifier_from_path(named.path) if named else "carried", taken)
             taken.add(name)
@@ -187,6 +189,7 @@ class _Builder:
                     initial=torch.zeros(place.shape, dtype=place.dtype),
                     carried=True,
                     path=named.path if named else None,
+                    where=where,
                 )
             )
         return ports

@@ -1,42 +1,66 @@
 """Which line of the user's own code is running, or raised."""
 
+import inspect
 import os
 import sys
 import types
 
 import torch
 
-import exploy.exporter
+import exploy
 
+_PACKAGE = os.path.dirname(os.path.abspath(exploy.__file__))
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 _INTERNAL = tuple(
-    os.path.dirname(os.path.abspath(module.__file__ or "")) + os.sep for module in (torch, exploy.exporter)
+    folder + os.sep
+    for folder in (_TORCH, *(os.path.join(_PACKAGE, name) for name in ("diagnosis", "exporter", "runtime", "verify")))
 )
+_PIPELINE = os.path.join(_PACKAGE, "exporter", "capture", "pipeline.py")
 UNKNOWN = "an unknown place"
 
 
 def calling_line() -> str:
     """`file:line (in function)` of the innermost running frame that belongs to neither torch nor the exporter."""
+    frame = _calling_frame()
+    return UNKNOWN if frame is None else describe(frame.f_code, frame.f_lineno)
+
+
+def calling_code() -> types.CodeType | None:
+    """The innermost running function that belongs to neither torch nor the exporter; None if there is none."""
+    frame = _calling_frame()
+    return None if frame is None else frame.f_code
+
+
+def definition(function: object) -> str:
+    """`file:line (in function)` of where a function or method of the user's is defined."""
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    return describe(code, code.co_firstlineno) if isinstance(code, types.CodeType) else UNKNOWN
+
+
+def _calling_frame() -> types.FrameType | None:
     frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if _is_user_code(frame.f_code):
-            return _describe(frame.f_code, frame.f_lineno)
+    while frame is not None and not is_user_code(frame.f_code):
+        if frame.f_code.co_filename == _PIPELINE:
+            return None  # the exporter itself has called
         frame = frame.f_back
-    return UNKNOWN
+    return frame
 
 
 def raising_line(error: BaseException) -> str:
     """`file:line (in function)` of the innermost frame of user code that an exception passed through."""
     traceback, place = error.__traceback__, UNKNOWN
     while traceback is not None:
-        if _is_user_code(traceback.tb_frame.f_code):
-            place = _describe(traceback.tb_frame.f_code, traceback.tb_lineno)
+        if is_user_code(traceback.tb_frame.f_code):
+            place = describe(traceback.tb_frame.f_code, traceback.tb_lineno)
         traceback = traceback.tb_next
     return place
 
 
-def _is_user_code(code: types.CodeType) -> bool:
+def is_user_code(code: types.CodeType) -> bool:
+    """Whether a function belongs to neither torch nor the exporter."""
     return not code.co_filename.startswith(_INTERNAL) and not code.co_filename.startswith("<")
 
 
-def _describe(code: types.CodeType, line: int) -> str:
+def describe(code: types.CodeType, line: int) -> str:
+    """`file:line (in function)`, as messages show a place."""
     return f"{code.co_filename}:{line} (in {code.co_name})"

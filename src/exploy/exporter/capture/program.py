@@ -33,7 +33,7 @@ class MemoryPort:
     """A value that the program gives back and takes again at the next call.
 
     `carried` ones were not registered: they cross from the policy step to its sub-steps and have no meaning before
-    the first policy step. `path` leads to the tensor of such a one, where a path is known.
+    the first policy step. `path` leads to the tensor of such a one, where a path is known; `where` reads it.
     """
 
     name: str
@@ -43,6 +43,7 @@ class MemoryPort:
     carried: bool = False
     written_by_observations: bool = False
     path: str | None = None
+    where: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,22 @@ class Program:
         """Operators that draw random numbers for a result, in the order of their names and lines."""
         drawn = {operator for path in self.sources for sources in path.values() for operator in sources.random}
         return sorted(drawn, key=lambda operator: (operator.where, operator.name, operator.stage))
+
+    @property
+    def random_outputs(self) -> set[str]:
+        """Outputs that are never twice the same: random numbers reach them, directly or through a memory."""
+        random: set[str] = set()
+        memories = {memory.input_name: memory.output_name for memory in self.memories}
+        while True:
+            reached = {
+                name
+                for path in self.sources
+                for name, sources in path.items()
+                if sources.random or any(memories.get(source) in random for source in sources.inputs)
+            }
+            if reached == random:
+                return random
+            random = reached
 
     def depends_on(self, frozen: FrozenTensor, positions: np.ndarray | None = None) -> bool:
         """Whether any result changes, for inputs around the examples, when a frozen tensor does.

@@ -73,7 +73,7 @@ class Snapshot:
     def restore(self) -> None:
         """Put everything back as it was when the snapshot was taken."""
         # Inference mode is where tensors that were made in it, and all others, may be written to.
-        with torch.inference_mode():
+        with torch._C.DisableTorchFunction(), torch.inference_mode():
             self._restore()
 
     def _restore(self) -> None:

@@ -15,6 +15,7 @@ from torch import fx
 from exploy.errors import CaptureError
 from exploy.exporter.capture.aliases import FED, VIEW, Region, alias_parent, shared_root
 from exploy.exporter.capture.geometry import Geometry
+from exploy.exporter.capture.location import UNKNOWN
 from exploy.exporter.capture.recording import STAGE, WHERE, Recording, mutated_arguments
 
 aten = torch.ops.aten
@@ -41,11 +42,13 @@ class Boundary:
 class TwoRates:
     """One graph that computes both paths; its arguments are the ports, then the carried values.
 
-    Carried values are state that crosses the rate boundary without being registered, here by where it lay in memory.
+    Carried values are state that crosses the rate boundary without being registered, here by where it lay in memory
+    and by the line of code that reads it.
     """
 
     graph: fx.Graph
     carried: list[Geometry]
+    carried_to: list[str]
 
 
 @dataclass
@@ -70,7 +73,8 @@ class _Splitter:
         results += [self.clone(policy[root]) for root in self.carried]
         results += _SubStep(self, ports).emit(sub_step, [successors.get(root, root) for root in self.carried])
         self.graph.output(tuple(results))
-        return TwoRates(self.graph, [self.geometry(root) for root in self.carried])
+        places = [self.geometry(root) for root in self.carried]
+        return TwoRates(self.graph, places, [self._reading_line(root) for root in self.carried])
 
     def stage(self, node: fx.Node) -> str:
         return str(node.meta[STAGE])
@@ -103,6 +107,14 @@ class _Splitter:
                 if self.stage(source) != stage and source.op != "get_attr":
                     reads[source] = None
         return list(reads)
+
+    def _reading_line(self, root: fx.Node) -> str:
+        """The line of code of the first sub-step that first reads some memory."""
+        for node in self._nodes_of(FIRST_SUB_STEP):
+            is_read = any(self.root(source) is root for source in node.all_input_nodes)
+            if is_read and node.meta.get(WHERE, UNKNOWN) != UNKNOWN:
+                return str(node.meta[WHERE])
+        return ""
 
     def _crossing_roots(self) -> list[fx.Node]:
         roots: dict[fx.Node, None] = {}

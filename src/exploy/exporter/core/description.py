@@ -17,6 +17,7 @@ from exploy.exporter.core.components import to_numpy
 from exploy.exporter.core.environment_checks import checked_metadata, checked_observation_names
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 
+_MAX_LISTED = 5
 _VERSIONED = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "numpy")
 
 
@@ -26,11 +27,12 @@ def build_contract(env: ExportableEnvironment, program: Program, paths: TwoPaths
         decimation=decimation,
         inputs=tuple(_port(value) for value in paths.model.graph.inputs),
         outputs=tuple(_port(value) for value in paths.model.graph.outputs),
-        memories=tuple(_memory(memory) for memory in program.memories),
+        memories=tuple(describe_memory(memory) for memory in program.memories),
         frozen=tuple(_frozen(item) for item in program.frozen),
         unused_inputs=tuple(name for name in program.input_names if name not in paths.used_inputs),
         sub_step_inputs=paths.sub_step_inputs,
         observation_names=checked_observation_names(env),
+        random_outputs=tuple(name for name in program.default_outputs if name in program.random_outputs),
         versions=_versions(),
     )
 
@@ -65,6 +67,16 @@ def build_metadata(
     return properties
 
 
+def frozen_line(contract: Contract) -> str | None:
+    """One line that says what the file keeps as constants without having been told to; None if there is nothing."""
+    frozen = [item for item in contract.frozen if item.declared is None]
+    if not frozen:
+        return None
+    listed = ", ".join(f"{item.name} {list(item.shape)}" for item in frozen[:_MAX_LISTED])
+    more = f" and {len(frozen) - _MAX_LISTED} more" if len(frozen) > _MAX_LISTED else ""
+    return f"Frozen with the present value: {listed}{more}."
+
+
 def summary(contract: Contract) -> str:
     """The ports and frozen values of a file, a line each."""
     groups = (("in", contract.inputs), ("out", contract.outputs), ("frozen", contract.frozen))
@@ -78,7 +90,8 @@ def _port(value: ir.Value) -> Port:
     return Port(value.name, str(value.dtype.numpy()), tuple(int(size) for size in value.shape.numpy()))
 
 
-def _memory(memory: MemoryPort) -> Memory:
+def describe_memory(memory: MemoryPort) -> Memory:
+    """What the contract says of a memory."""
     return Memory(
         name=memory.name,
         input=memory.input_name,

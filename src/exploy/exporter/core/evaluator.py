@@ -13,6 +13,7 @@ from exploy.exporter.core.evaluation_mode import evaluation_mode
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.exporter.core.session_wrapper import SessionWrapper
 from exploy.verify.closed_loop import ClosedLoop, has_terminal
+from exploy.verify.frozen_watch import FrozenWatch
 from exploy.verify.tally import Tally
 
 _WIDTH_WITHOUT_TERMINAL = 140
@@ -57,13 +58,14 @@ def evaluate(
     """
     _check_counts(num_steps, reset_from_onnx_counter_steps)
     tally = Tally(atol, rtol)
-    loop = ClosedLoop(env, context_manager, session_wrapper, tally, reset_from_onnx_counter_steps or 0)
+    watch = FrozenWatch(env, session_wrapper)
+    loop = ClosedLoop(env, context_manager, session_wrapper, tally, reset_from_onnx_counter_steps or 0, watch)
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     actor = session_wrapper.get_actor()
     modules = [*context_manager.modules, *([actor] if actor is not None else [])]
     with Progress(console=console, transient=True, disable=not (verbose and console.is_terminal)) as progress:
         task = progress.add_task("evaluating", total=num_steps)
-        pause = _pause(tally, progress) if pause_on_failure and has_terminal() else None
+        pause = _pause(tally, watch, progress) if pause_on_failure and has_terminal() else None
 
         def after_step(step: int) -> None:
             progress.update(task, completed=step + 1)
@@ -73,6 +75,7 @@ def evaluate(
         with evaluation_mode(modules):
             observations = loop.run(num_steps, after_step)
     if verbose or not tally.ok:
+        watch.print(console, tally.ok)
         tally.print(console, num_steps)
     return tally.ok, observations
 
@@ -86,7 +89,7 @@ def _check_counts(num_steps: int, reseed_every: int | None) -> None:
         )
 
 
-def _pause(tally: Tally, progress: Progress) -> Callable[[int], None]:
+def _pause(tally: Tally, watch: FrozenWatch, progress: Progress) -> Callable[[int], None]:
     """A function that waits for Enter the first time that something differs."""
     asked = False
 
@@ -95,6 +98,7 @@ def _pause(tally: Tally, progress: Progress) -> Callable[[int], None]:
         if tally.mismatches and not asked:
             asked = True
             progress.stop()
+            watch.print(progress.console, agrees=False)
             tally.print(progress.console, step + 1)
             input("Press Enter to go on.")
             progress.start()

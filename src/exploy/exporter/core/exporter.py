@@ -1,6 +1,5 @@
 """Core ONNX export functionality for RL policies."""
 
-import threading
 import warnings
 from collections.abc import Mapping
 from enum import Enum
@@ -10,21 +9,21 @@ from typing import Any
 import torch
 
 from exploy.contract import STEP_COUNT, Contract
+from exploy.diagnosis.inferred_memories import InferredMemories
+from exploy.diagnosis.refusals import refuse_errors, refuse_random_operators
 from exploy.errors import FileFormatError, LoweringError, OutputPathError, UnusedInputWarning
 from exploy.exporter.backends.onnx.file import replacing, serialize
 from exploy.exporter.backends.onnx.lowering import lower
 from exploy.exporter.backends.onnx.two_paths import TwoPaths, join_paths
-from exploy.exporter.capture.capture import capture
+from exploy.exporter.capture.capture import ONE_AT_A_TIME, capture
 from exploy.exporter.capture.program import Program
 from exploy.exporter.core.actor import make_exportable_actor
-from exploy.exporter.core.description import build_contract, build_metadata, summary
+from exploy.exporter.core.description import build_contract, build_metadata, frozen_line, summary
 from exploy.exporter.core.environment_checks import checked_decimation
 from exploy.exporter.core.evaluation_mode import evaluation_mode
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.runtime.session import open_session
 from exploy.verify.export_checks import check_against_environment, check_against_program
-
-_ONE_AT_A_TIME = threading.RLock()  # recording and torch's exporter keep state of the whole process
 
 
 class ExportMode(Enum):
@@ -47,6 +46,9 @@ def export_environment_as_onnx(
     initial_memory: Mapping[str, torch.Tensor] | None = None,
     verify_program: bool = True,
     verify_environment: bool = True,
+    strict: bool = False,
+    infer_memory: bool = False,
+    allow_random: bool = False,
 ) -> Path:
     """Export an environment and its actor as one ONNX file.
 
@@ -66,6 +68,11 @@ def export_environment_as_onnx(
         initial_memory: Values that memories start from, by name, instead of those found.
         verify_program: Check the file against the captured program.
         verify_environment: Check the file against the live environment, run at other values of its inputs.
+        strict: Check the environment first, as `exploy.check_environment()` does, and refuse to go on if that finds
+            errors. The steps that this takes are taken back, but for what a simulator keeps to itself.
+        infer_memory: Register tensors that one policy step writes and the next one reads as Memories, under names made
+            from their paths, and print them. They stay registered unless the export fails.
+        allow_random: Let the actor draw random numbers. Outputs that these reach are not compared.
 
     Returns:
         The path of the file.
@@ -76,6 +83,7 @@ def export_environment_as_onnx(
     exporter = OnnxEnvironmentExporter(env, actor, opset_version, ir_version, verbose)
     exporter.initial_memory = dict(initial_memory or {})
     exporter.verify_program, exporter.verify_environment = verify_program, verify_environment
+    exporter.strict, exporter.infer_memory, exporter.allow_random = strict, infer_memory, allow_random
     return exporter.export(path, filename, model_source)
 
 
@@ -107,6 +115,9 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         self.initial_memory: dict[str, torch.Tensor] = {}
         self.verify_program = True
         self.verify_environment = True
+        self.strict = False
+        self.infer_memory = False
+        self.allow_random = False
         self._program: Program | None = None
         self.register_modules()
 
@@ -151,23 +162,32 @@ class OnnxEnvironmentExporter(torch.nn.Module):
             ExployError: One of its kinds; nothing is written then.
         """
         target = _target(onnx_path, onnx_file_name)
-        with _ONE_AT_A_TIME:
+        with ONE_AT_A_TIME:
             return self._export(target, model_source)
 
     def _export(self, target: Path, model_source: dict[str, Any] | None) -> Path:
         decimation = checked_decimation(self.env)
         self.env.prepare_export()
         self.register_modules()
-        with evaluation_mode([self.actor, *self.env.context_manager().modules]):
+        modules = [self.actor, *self.env.context_manager().modules]
+        with evaluation_mode(modules), InferredMemories(self.env, self.actor) as inferred:
             program = self._capture()
+            if self.infer_memory:
+                program = inferred.register(program, self._capture)
+            if self.strict:
+                refuse_errors(self.env, self.actor, program, self.allow_random)
+            refuse_random_operators(program, self.allow_random)
             paths = join_paths(lower(program, self.opset_version, self.ir_version), program, decimation)
             program = self._program = program.without_memories(paths.unread_memories)
             contract = build_contract(self.env, program, paths, decimation)
             paths.model.metadata_props.update(build_metadata(self.env, contract, model_source))
             data = serialize(paths.model)
             self._verify(program, data, decimation)
+            _write(target, data, paths)
         _warn_of_unused(contract)
-        _write(target, data, paths)
+        for line in (inferred.line(), frozen_line(contract)):
+            if line:
+                print(line)
         if self.verbose:
             print(f"{target} ({len(data) / 1024:.1f} KiB), policy step every {decimation} simulation steps")
             print(summary(contract))

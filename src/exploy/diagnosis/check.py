@@ -1,0 +1,170 @@
+"""Checks an environment before it is exported."""
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+
+from exploy.diagnosis.case import Case
+from exploy.diagnosis.diagnosis import Diagnosis
+from exploy.diagnosis.experiments import Experiments
+from exploy.diagnosis.finding import Finding, Kind, Severity
+from exploy.diagnosis.frozen_state import frozen_findings
+from exploy.diagnosis.pipeline_alone import OwnChanges, changes_of_pipeline
+from exploy.diagnosis.ports import port_findings
+from exploy.diagnosis.program_session import ProgramSession
+from exploy.diagnosis.python_state import python_findings
+from exploy.diagnosis.randomness import random_findings
+from exploy.diagnosis.rates import decimation_findings
+from exploy.diagnosis.stepping import Evidence, step_and_watch
+from exploy.diagnosis.values import finite_findings, name_findings
+from exploy.errors import EnvironmentError, ExployError
+from exploy.exporter.capture.capture import ONE_AT_A_TIME, capture
+from exploy.exporter.capture.location import UNKNOWN, definition, raising_line
+from exploy.exporter.capture.program import Program
+from exploy.exporter.core.actor import ExportableActor, make_exportable_actor
+from exploy.exporter.core.environment_checks import checked_observation_names
+from exploy.exporter.core.evaluation_mode import evaluation_mode
+from exploy.exporter.core.exportable_environment import ExportableEnvironment
+
+DEFAULT_STEPS = 20
+Subject = TypeVar("Subject")
+
+_PLACE = re.compile(r"^(?P<where>[^\n]+?:\d+ \(in [^)]*\)): (?P<message>.*)$", re.DOTALL)
+
+
+def check_environment(
+    env: ExportableEnvironment, actor: torch.nn.Module, steps: int = DEFAULT_STEPS, *, allow_random: bool = False
+) -> Diagnosis:
+    """Find what would go wrong in an export: state that would be frozen, forgotten or random, and more.
+
+    Captures the environment after `prepare_export()`, then steps it with the actor's own actions and watches what
+    changes. The steps are real ones and are not taken back; a few more than asked for may be made to get to the ground
+    of a finding. Everything else that is tried out is taken back.
+
+    Args:
+        env: The environment, with its components registered.
+        actor: The actor; checked in evaluation mode, whatever mode it is in.
+        steps: How many policy steps to watch; 1 or more.
+        allow_random: The export will be made with `allow_random=True`, so that the actor may draw random numbers.
+
+    Returns:
+        The findings. Whatever stops the capture or the steps is a finding as well, never an exception.
+
+    Raises:
+        EnvironmentError: If the number of steps is not positive.
+    """
+    if steps < 1:
+        raise EnvironmentError(f"check_environment() needs steps of 1 or more, got {steps}.")
+    with ONE_AT_A_TIME:
+        try:
+            exportable = make_exportable_actor(actor)
+            env.prepare_export()
+            modules = [exportable, *env.context_manager().modules]
+        except Exception as error:
+            return Diagnosis((_failure(Kind.CAPTURE_FAILED, "env", error),), 0)
+        with evaluation_mode(modules):
+            try:
+                program = capture(env, exportable)
+            except Exception as error:
+                return _without_program(env, exportable, steps, error)
+            return diagnose(env, exportable, program, steps, allow_random=allow_random)
+
+
+def diagnose(
+    env: ExportableEnvironment,
+    actor: ExportableActor,
+    program: Program,
+    steps: int = DEFAULT_STEPS,
+    *,
+    allow_random: bool = False,
+) -> Diagnosis:
+    """Check an environment that was just captured, by stepping it; see `check_environment()`.
+
+    Args:
+        env: The environment, as it was captured.
+        actor: The actor, in evaluation mode.
+        program: The result of the capture.
+        steps: How many policy steps to watch.
+        allow_random: Whether the actor may draw random numbers.
+    """
+    experiments = Experiments(env, actor)
+    findings = name_findings(env)
+    own_changes = OwnChanges()
+    names: tuple[str, ...] = ()
+    try:
+        own_changes = changes_of_pipeline(experiments, program)
+        names = checked_observation_names(env)
+    except EnvironmentError:
+        pass  # the names are a finding already
+    except Exception as error:
+        findings.append(_failure(Kind.CANNOT_STEP, "env", error))
+    session = ProgramSession(program, actor, env.decimation, names)
+    evidence = step_and_watch(experiments, program, session, steps)
+    case = Case(experiments, program, own_changes, evidence, allow_random)
+    findings += _from_steps(experiments, program, evidence, names)
+    for detector in (frozen_findings, port_findings, random_findings, python_findings):
+        findings += _guarded(detector, case)
+    findings += _unexplained(case, findings)
+    return Diagnosis(tuple(findings), evidence.steps)
+
+
+def _without_program(env: ExportableEnvironment, actor: ExportableActor, steps: int, reason: Exception) -> Diagnosis:
+    """What can be said of an environment that cannot be captured."""
+    experiments = Experiments(env, actor)
+    findings = [_failure(Kind.CAPTURE_FAILED, "env", reason), *_guarded(name_findings, env)]
+    evidence = step_and_watch(experiments, None, None, steps)
+    findings += _from_steps(experiments, None, evidence, ())
+    return Diagnosis(tuple(findings), evidence.steps)
+
+
+def _from_steps(
+    experiments: Experiments, program: Program | None, evidence: Evidence, names: tuple[str, ...]
+) -> list[Finding]:
+    findings = finite_findings(evidence, program, names)
+    if evidence.error is not None:
+        return [*findings, _failure(Kind.CANNOT_STEP, "env.step()", evidence.error)]
+    if evidence.resets >= evidence.steps and not evidence.has_hooks:
+        what = "the environment was reset at every step, so that no change of state could be seen"
+        advice = "# let episodes last for several steps while the environment is checked"
+        findings.append(
+            Finding.of(Kind.NOT_OBSERVED, "env.step()", what, definition(type(experiments.env).step), advice)
+        )
+    return findings + _guarded(decimation_findings, experiments)
+
+
+def _guarded(detector: Callable[[Subject], list[Finding]], subject: Subject) -> list[Finding]:
+    """What a detector finds; if code of the user's fails in it, that is the finding."""
+    try:
+        return detector(subject)
+    except Exception as error:
+        return [_failure(Kind.CANNOT_STEP, "env", error)]
+
+
+def _unexplained(case: Case, findings: list[Finding]) -> list[Finding]:
+    """Results in which program and environment differ although nothing was found that could be the reason."""
+    if case.program.random_operators or any(item.severity is Severity.ERROR for item in findings):
+        return []
+    different = {name: item.first for name, item in case.evidence.tally.outputs.items() if item.first is not None}
+    if not different:
+        return []
+    name, *others = different
+    what = f"the captured program and the environment differ, first at {different[name]}"
+    what += f"; so do {', '.join(others)}" if others else ""
+    advice = "# look for state outside of the environment's attributes: globals, closures, other processes"
+    return [Finding.of(Kind.UNEXPLAINED, name, what, suggestion=advice)]
+
+
+def _failure(kind: Kind, tensor: str, error: Exception) -> Finding:
+    message = str(error) or type(error).__name__
+    place = _PLACE.match(message)
+    where = raising_line(error)
+    if place is not None:
+        where, message = place["where"], place["message"]
+    where = "" if where == UNKNOWN else where
+    if not isinstance(error, ExployError):
+        name = type(error).__name__
+        return Finding.of(kind, tensor, f"{name}: {message}", where, f"# mend the {name} raised at {where or 'a step'}")
+    what, _, advice = message.partition(". ")
+    return Finding.of(kind, tensor, what, where, f"# {' '.join(advice.split()) or what}")

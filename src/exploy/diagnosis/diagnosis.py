@@ -1,0 +1,114 @@
+"""The result of a check: findings that can be printed as a table or asked in code."""
+
+import io
+import os
+import shutil
+import textwrap
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from exploy.diagnosis.finding import Finding, Kind, Severity
+
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
+_USUAL_SIZE = (140, 40)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a check of an environment has found, the worst first.
+
+    Attributes:
+        findings: All findings.
+        steps: How many policy steps the environment made.
+    """
+
+    findings: tuple[Finding, ...]
+    steps: int
+
+    def __post_init__(self) -> None:
+        severities, kinds = list(Severity), list(Kind)
+        ordered = sorted(self.findings, key=lambda item: (severities.index(item.severity), kinds.index(item.kind)))
+        object.__setattr__(self, "findings", tuple(ordered))
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing above info was found."""
+        return all(finding.severity is Severity.INFO for finding in self.findings)
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that make a wrong file."""
+        return self.of(Severity.ERROR)
+
+    @property
+    def suggestions(self) -> tuple[str, ...]:
+        """The suggestions of everything above info, each once, in the order of the findings."""
+        wanted = (item.suggestion for item in self.findings if item.severity is not Severity.INFO and item.suggestion)
+        return tuple(dict.fromkeys(wanted))
+
+    def of(self, severity: Severity) -> tuple[Finding, ...]:
+        """The findings of one severity."""
+        return tuple(finding for finding in self.findings if finding.severity is severity)
+
+    def __str__(self) -> str:
+        width = shutil.get_terminal_size(_USUAL_SIZE).columns
+        parts = [self.verdict]
+        if self.findings:
+            file = io.StringIO()
+            Console(file=file, width=width, color_system=None).print(self.table())
+            parts.append(file.getvalue().rstrip("\n"))
+        if self.suggestions:
+            parts.append("To add, or to do:")
+            parts += [line for suggestion in self.suggestions for line in _indented(suggestion, width)]
+        return "\n".join(parts)
+
+    @property
+    def verdict(self) -> str:
+        """The result in one line."""
+        counts = [(len(self.of(severity)), severity) for severity in Severity]
+        found = ", ".join(_counted(count, severity) for count, severity in counts if count)
+        steps = f"{self.steps} policy step{'s' if self.steps != 1 else ''}"
+        if self.ok:
+            return f"Nothing stands against an export ({steps}{f'; {found}' if found else ''})."
+        if self.errors:
+            return f"This environment would not come out right: {found} ({steps})."
+        return f"Look at this before exporting: {found} ({steps})."
+
+    def table(self) -> Table:
+        """All findings, a row each; for rich."""
+        table = Table("", "finding", "tensor", "what happened", "where")
+        table.columns[2].overflow = table.columns[4].overflow = "fold"
+        for item in self.findings:
+            colour = _COLOURS[item.severity]
+            cells = (item.kind, item.tensor, item.what, _short(item.where))
+            table.add_row(f"[{colour}]{item.severity}[/]", *(escape(cell) for cell in cells))
+        return table
+
+
+def _counted(count: int, severity: Severity) -> str:
+    if severity is Severity.INFO:
+        return f"{count} for information"
+    return f"{count} {severity}{'s' if count > 1 else ''}"
+
+
+def _indented(suggestion: str, width: int) -> list[str]:
+    """The lines of a suggestion: code as it is, since it is to be pasted; comments folded to fit."""
+    lines = []
+    for line in suggestion.splitlines():
+        is_comment = line.startswith("#")
+        lines += textwrap.wrap(line, width - 2, subsequent_indent="# ") if is_comment else [line]
+    return [f"  {line}" for line in lines]
+
+
+def _short(where: str) -> str:
+    """A place with its file as seen from the present folder, where that is shorter."""
+    file, separator, line = where.partition(":")
+    if not os.path.isabs(file):
+        return where
+    try:
+        return f"{min(file, os.path.relpath(file), key=len)}{separator}{line}"
+    except ValueError:  # another drive
+        return where

@@ -1,0 +1,131 @@
+"""Findings about tensors that the file would keep as constants."""
+
+import numpy as np
+import torch
+
+from exploy.diagnosis.case import Case
+from exploy.diagnosis.finding import Finding, Kind
+from exploy.diagnosis.ports import detached_twins
+from exploy.diagnosis.stale_cache import Refresh, find_refreshes
+from exploy.diagnosis.stepping import Change
+from exploy.exporter.capture.geometry import Geometry
+from exploy.exporter.capture.location import UNKNOWN
+from exploy.exporter.capture.program import FrozenTensor
+
+
+def frozen_findings(case: Case) -> list[Finding]:
+    """Unregistered inputs, missing memories, stale caches, and constants that are just that."""
+    findings: list[Finding] = []
+    suspects: list[FrozenTensor] = []
+    for frozen in (*case.program.frozen, *case.program.weights):
+        positions = _changed_positions(case, frozen)
+        if frozen.declared is not None:
+            continue
+        if positions is None:
+            findings += [] if frozen.is_weight else [_constant(frozen, "read, and never changed")]
+        elif not case.program.depends_on(frozen, positions):
+            findings.append(_constant(frozen, "changed, but no result depends on it"))
+        elif frozen.is_written or frozen.name in case.own_changes.tensors:
+            findings.append(_missing_memory(case, frozen))
+        else:
+            suspects.append(frozen)
+    refreshes = find_refreshes(case, suspects)
+    twins = detached_twins(case, suspects)
+    for frozen in suspects:
+        if frozen.name in refreshes:
+            findings.append(_stale_cache(case, frozen, refreshes[frozen.name]))
+        else:
+            findings.append(_unregistered_input(case, frozen, twins.get(frozen.name)))
+    return findings
+
+
+def _changed_positions(case: Case, frozen: FrozenTensor) -> np.ndarray | None:
+    own = case.own_changes.tensors.get(frozen.name, np.array([], dtype=np.int64))
+    change = case.evidence.changes.get(frozen.name)
+    positions = np.union1d(own, change.positions if change is not None else own).astype(np.int64)
+    return positions if positions.size else None
+
+
+def _constant(frozen: FrozenTensor, what: str) -> Finding:
+    return Finding.of(Kind.FROZEN, _name(frozen), f"{what}; the file keeps its value", _where(frozen))
+
+
+def _missing_memory(case: Case, frozen: FrozenTensor) -> Finding:
+    what = "written in one policy step and read in the next; the file would read the value of the export each time"
+    return Finding.of(Kind.MISSING_MEMORY, _name(frozen), what, _where(frozen), _registration(case, frozen, "Memory"))
+
+
+def _unregistered_input(case: Case, frozen: FrozenTensor, twin: str | None) -> Finding:
+    if frozen.is_weight:
+        suggestion = f"# stop {frozen.name} from being updated in prepare_export(), or register it as an Input"
+    elif twin is not None:
+        suggestion = case.suggest("Input", frozen.name, twin)
+    else:
+        suggestion = _registration(case, frozen, "Input")
+    return Finding.of(Kind.UNREGISTERED_INPUT, _name(frozen), _what_happened(case, frozen), _where(frozen), suggestion)
+
+
+def _stale_cache(case: Case, frozen: FrozenTensor, refresh: Refresh) -> Finding:
+    what = f"{_what_happened(case, frozen)} It is a cache, computed anew when {refresh.path} was {refresh.seen!r}."
+    return Finding.of(Kind.STALE_CACHE, _name(frozen), what, _where(frozen), refresh.suggestion)
+
+
+def _what_happened(case: Case, frozen: FrozenTensor) -> str:
+    change = case.evidence.changes[frozen.name]
+    steps = case.evidence.steps
+    return (
+        f"changed at {min(len(change.steps), steps)} of {steps} steps; at step {change.first_step}, element "
+        f"{_index(frozen, change)} was {_number(change.after)}; the file keeps {_number(change.before)}."
+    )
+
+
+def _index(frozen: FrozenTensor, change: Change) -> list[int]:
+    return [int(i) for i in np.unravel_index(change.first_position, frozen.shape)] if frozen.shape else []
+
+
+def _number(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _where(frozen: FrozenTensor) -> str:
+    return "" if frozen.where == UNKNOWN else frozen.where
+
+
+def _name(frozen: FrozenTensor) -> str:
+    if frozen.live is not None:
+        return "a tensor that no attribute holds"
+    slices = _slices(frozen)
+    return f"{frozen.name}{slices[0]}" if slices is not None and len(slices) == 1 else frozen.name
+
+
+def _registration(case: Case, frozen: FrozenTensor, kind: str) -> str:
+    if frozen.live is not None:
+        return f"# keep the tensor that is read at {frozen.where} as an attribute, and register it as an {kind}"
+    if not _is_partly_registered(case, frozen):
+        return case.suggest(kind, frozen.name)
+    slices = _slices(frozen)
+    if slices is None:
+        return f"# register the rest of {frozen.name} as well, or all of it as one {kind}"
+    return "\n".join(case.suggest(kind, f"{frozen.name}{part}") for part in slices)
+
+
+def _is_partly_registered(case: Case, frozen: FrozenTensor) -> bool:
+    live = case.experiments.live(frozen)
+    if frozen.elements is None or not isinstance(live, torch.Tensor):
+        return False
+    inputs = case.experiments.env.context_manager().get_input_components()
+    return any(Geometry.of(item.fetch()).overlaps(Geometry.of(live)) for item in inputs)
+
+
+def _slices(frozen: FrozenTensor) -> list[str] | None:
+    """What is frozen of a tensor as slices of its last axis; None where it is all of it, or no such slices."""
+    if frozen.elements is None or not frozen.shape:
+        return None
+    held = np.zeros(int(np.prod(frozen.shape)), dtype=bool)
+    held[frozen.elements] = True
+    rows = held.reshape(-1, frozen.shape[-1])
+    if not (rows == rows[0]).all():
+        return None
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], rows[0].astype(np.int8), [0]])))
+    leading = ":, " * (len(frozen.shape) - 1)
+    return [f"[{leading}{start}:{stop}]" for start, stop in edges.reshape(-1, 2)]

@@ -1,0 +1,87 @@
+"""Registers the memories that a user has forgotten."""
+
+import types
+from collections.abc import Callable
+
+import torch
+
+from exploy.diagnosis.experiments import Experiments
+from exploy.diagnosis.pipeline_alone import changes_of_pipeline
+from exploy.diagnosis.suggestion import name_from_path
+from exploy.exporter.capture.program import FrozenTensor, Program
+from exploy.exporter.core.actor import ExportableActor
+from exploy.exporter.core.components import Memory
+from exploy.exporter.core.exportable_environment import ExportableEnvironment
+
+_MAX_ROUNDS = 4
+
+
+class InferredMemories:
+    """Memories that are registered for an export; as a context manager, taken back if that fails.
+
+    Args:
+        env: The environment.
+        actor: The actor, in evaluation mode.
+    """
+
+    def __init__(self, env: ExportableEnvironment, actor: ExportableActor):
+        self._manager = env.context_manager()
+        self._experiments = Experiments(env, actor)
+        self._paths: dict[str, str] = {}
+
+    def __enter__(self) -> "InferredMemories":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
+        if error is not None:
+            for name in self._paths:
+                self._manager.remove_component(name)
+
+    def register(self, program: Program, capture: Callable[[], Program]) -> Program:
+        """Register what one policy step writes and the next one reads, and capture again until nothing is missing.
+
+        Args:
+            program: The program without them.
+            capture: Captures the environment again.
+        """
+        for _ in range(_MAX_ROUNDS):
+            missing = missing_memories(self._experiments, program)
+            if not missing:
+                break
+            for frozen in missing:
+                self._register(frozen.name)
+            program = capture()
+        return program
+
+    def line(self) -> str | None:
+        """One line that says what was registered; None if nothing was."""
+        if not self._paths:
+            return None
+        return f"Registered as memories: {', '.join(f'{name} ({path})' for name, path in self._paths.items())}."
+
+    def _register(self, path: str) -> None:
+        taken = [*self._manager.get_input_components(), *self._manager.get_output_components()]
+        name = name_from_path(path, {item.name for item in taken}, "Memory")
+        self._manager.add_component(Memory(name, self._callback(path)))
+        self._paths[name] = path
+
+    def _callback(self, path: str) -> Callable[[], torch.Tensor]:
+        return lambda: self._experiments.resolve(path)
+
+
+def missing_memories(experiments: Experiments, program: Program) -> list[FrozenTensor]:
+    """Frozen tensors that the pipeline changes and that results depend on."""
+    changed = changes_of_pipeline(experiments, program).tensors
+    return [
+        frozen
+        for frozen in (*program.frozen, *program.weights)
+        if frozen.name in changed
+        and frozen.declared is None
+        and frozen.live is None
+        and program.depends_on(frozen, changed[frozen.name] if changed[frozen.name].size else None)
+    ]

@@ -1,0 +1,57 @@
+"""What the pipeline changes by itself, with the simulator standing still."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from exploy.diagnosis.experiments import Experiments
+from exploy.diagnosis.python_values import plain_values
+from exploy.exporter.capture.geometry import Geometry, has_memory
+from exploy.exporter.capture.program import FrozenTensor, Program
+
+_POLICY_STEPS = 2
+
+
+@dataclass
+class OwnChanges:
+    """What two policy steps have changed: elements of frozen tensors, and Python values by path.
+
+    A tensor that was replaced by another of the same value has no elements that changed.
+    """
+
+    tensors: dict[str, np.ndarray] = field(default_factory=dict)
+    python: set[str] = field(default_factory=set)
+
+
+def changes_of_pipeline(experiments: Experiments, program: Program) -> OwnChanges:
+    """Run two policy steps on trial, right after the capture, and note what they change.
+
+    Raises:
+        Exception: Whatever the environment raises.
+    """
+    changes = OwnChanges()
+    stored = [*program.frozen, *program.weights]
+    with experiments.trial():
+        places = {frozen.name: _place(experiments, frozen) for frozen in stored}
+        values = plain_values(experiments.roots)
+        for _ in range(_POLICY_STEPS):
+            experiments.policy_step()
+            for frozen in stored:
+                positions = frozen.changed_positions(experiments.live(frozen))
+                if positions is not None:
+                    changes.tensors[frozen.name] = np.union1d(changes.tensors.get(frozen.name, positions), positions)
+                elif _has_moved(places[frozen.name], _place(experiments, frozen)):
+                    changes.tensors.setdefault(frozen.name, np.array([], dtype=np.int64))
+            after = plain_values(experiments.roots)
+            changes.python |= {path for path, value in values.items() if path in after and after[path] != value}
+    return changes
+
+
+def _place(experiments: Experiments, frozen: FrozenTensor) -> Geometry | None:
+    live = experiments.live(frozen)
+    return Geometry.of(live) if isinstance(live, torch.Tensor) and has_memory(live) else None
+
+
+def _has_moved(before: Geometry | None, after: Geometry | None) -> bool:
+    return before is not None and after is not None and not before.same_place(after)

@@ -1,0 +1,116 @@
+"""Findings about random numbers in the pipeline."""
+
+import random
+import re
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from exploy.diagnosis.case import Case
+from exploy.diagnosis.experiments import assign
+from exploy.diagnosis.finding import Finding, Kind, Severity
+from exploy.diagnosis.python_values import plain_values
+from exploy.exporter.capture.location import definition
+from exploy.exporter.capture.object_graph import walk
+from exploy.exporter.capture.program import OBSERVATIONS, RandomOperator
+from exploy.exporter.capture.two_rates import ACT, OBSERVE
+from exploy.exporter.core.components import to_numpy
+
+_SEED = 20_011
+_NOISY_NAMES = re.compile(r"nois[ey]|corrupt|random|perturb|jitter", re.IGNORECASE)
+
+
+def random_findings(case: Case) -> list[Finding]:
+    """Random operators that results depend on, and random numbers of numpy and Python in the observations."""
+    operators = case.program.random_operators
+    findings = [_in_actor(case, item) if item.stage == ACT else _in_environment(case, item) for item in operators]
+    if not any(item.stage == OBSERVE for item in operators):
+        findings += _hidden(case)
+    return findings
+
+
+def _in_actor(case: Case, operator: RandomOperator) -> Finding:
+    what = f"the actor draws random numbers with {operator.name}"
+    if case.allow_random:
+        return Finding(Kind.RANDOM, Severity.INFO, "actor", operator.where, what, "")
+    advice = "# export the deterministic form of the policy, or pass allow_random=True to the export"
+    return Finding.of(Kind.RANDOM, "actor", what, operator.where, advice)
+
+
+def _in_environment(case: Case, operator: RandomOperator) -> Finding:
+    stage = "observations are" if operator.stage == OBSERVE else "actions are processed"
+    tensor = OBSERVATIONS if operator.stage == OBSERVE else "env.process_actions()"
+    switch = _switch(case) if operator.stage == OBSERVE else None
+    return Finding.of(
+        Kind.RANDOM,
+        tensor,
+        f"random numbers are drawn with {operator.name} where {stage} computed",
+        operator.where,
+        f"{switch} = False" if switch else "# switch off observation noise before exporting, in prepare_export()",
+    )
+
+
+def _switch(case: Case) -> str | None:
+    """A flag of the environment whose name speaks of noise, and without which none is drawn; found by trying."""
+    experiments = case.experiments
+    flags = [
+        path
+        for path, value in plain_values({"env": experiments.env}).items()
+        if value is True and _NOISY_NAMES.search(path.rpartition(".")[2])
+    ]
+    with experiments.trial() as snapshot:
+        for path in flags:
+            try:
+                assign(experiments.roots, path, False)
+                with _RandomLog() as log:
+                    experiments.observe()
+            except Exception:
+                continue
+            finally:
+                snapshot.restore()
+            if not log.is_random:
+                return path
+    return None
+
+
+class _RandomLog(TorchDispatchMode):
+    """Notes whether a random operator is called."""
+
+    is_random = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Look at an operator and run it."""
+        self.is_random |= torch.Tag.nondeterministic_seeded in func.tags
+        return func(*args, **(kwargs or {}))
+
+
+def _hidden(case: Case) -> list[Finding]:
+    """Whether observations depend on generators that torch knows nothing of."""
+    experiments = case.experiments
+    with experiments.trial() as snapshot:
+        one = to_numpy(experiments.observe())
+        snapshot.restore()
+        _advance_generators(experiments.roots)
+        two = to_numpy(experiments.observe())
+    if np.array_equal(one, two, equal_nan=one.dtype.kind == "f"):
+        return []
+    return [
+        Finding.of(
+            Kind.RANDOM,
+            OBSERVATIONS,
+            "random numbers of numpy or Python go into the observations; the file would keep those of the export",
+            definition(type(experiments.env).compute_observations),
+            "# switch off observation noise before exporting, in prepare_export()",
+        )
+    ]
+
+
+def _advance_generators(roots: dict[str, object]) -> None:
+    """Let every generator but torch's give other numbers from now on."""
+    np.random.seed(_SEED)
+    random.seed(_SEED)
+    for found in walk(roots, closures=True):
+        if isinstance(found.value, np.random.Generator | random.Random):
+            found.value.random()

@@ -1,0 +1,41 @@
+"""What an export refuses because of what was found."""
+
+from exploy.diagnosis.check import diagnose
+from exploy.diagnosis.experiments import Experiments
+from exploy.errors import RandomOperatorError, UnregisteredStateError
+from exploy.exporter.capture.program import Program
+from exploy.exporter.capture.two_rates import ACT, OBSERVE
+from exploy.exporter.core.actor import ExportableActor
+from exploy.exporter.core.exportable_environment import ExportableEnvironment
+
+
+def refuse_random_operators(program: Program, allow_random: bool) -> None:
+    """Refuse random numbers in the environment's part of a program, and in the actor's unless they are allowed.
+
+    Raises:
+        RandomOperatorError: With the operator and the line that calls it.
+    """
+    for operator in program.random_operators:
+        if operator.stage == ACT and not allow_random:
+            raise RandomOperatorError(
+                f"{operator.where}: the actor draws random numbers ({operator.name}). Export the deterministic form of "
+                "the policy, or pass allow_random=True."
+            )
+        if operator.stage != ACT:
+            stage = "observations are computed" if operator.stage == OBSERVE else "actions are processed"
+            raise RandomOperatorError(
+                f"{operator.where}: random numbers are drawn ({operator.name}) where {stage}. Switch off observation "
+                "noise before exporting, for example in prepare_export()."
+            )
+
+
+def refuse_errors(env: ExportableEnvironment, actor: ExportableActor, program: Program, allow_random: bool) -> None:
+    """Check a captured environment, take the steps back that this needs, and refuse it if there are errors.
+
+    Raises:
+        UnregisteredStateError: With the findings, printed.
+    """
+    with Experiments(env, actor).trial():
+        diagnosis = diagnose(env, actor, program, allow_random=allow_random)
+    if diagnosis.errors:
+        raise UnregisteredStateError(f"{diagnosis}\nNothing was written.", diagnosis)

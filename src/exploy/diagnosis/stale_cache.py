@@ -1,0 +1,182 @@
+"""Finds out whether a tensor is a cache of the environment, and what makes the environment compute it anew.
+
+A cache is told from a sensor by experiment: the Python values that stood at the time when the environment last computed
+it (a flag, a time stamp, a None) are put back one by one, until computing the observations computes it again.
+"""
+
+import contextlib
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+from exploy.diagnosis.calls import on_each_call
+from exploy.diagnosis.case import Case
+from exploy.diagnosis.experiments import Experiments, assign
+from exploy.diagnosis.python_values import plain_values
+from exploy.diagnosis.suggestion import assignment, name_from_path
+from exploy.exporter.capture.location import calling_code
+from exploy.exporter.capture.program import FrozenTensor
+
+_MAX_LOOKS = 8
+_MAX_TRIALS = 64
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """What makes an environment compute a cache anew: a value at a path; `seen` is the one that did so before."""
+
+    path: str
+    value: object
+    seen: object
+
+    @property
+    def suggestion(self) -> str:
+        """A Connection, which runs before every step and sub-step."""
+        name = f"refresh_{name_from_path(self.path, ())}"
+        setter = assignment(self.path, "value")
+        return f'Connection(name="{name}", getter=lambda: {self.value!r}, setter=lambda value: {setter})'
+
+
+def find_refreshes(case: Case, suspects: list[FrozenTensor]) -> dict[str, Refresh]:
+    """For those of some frozen tensors that are caches: what makes the environment compute them anew.
+
+    Makes up to two more steps of the environment. A tensor for which nothing is found is taken for no cache.
+    """
+    experiments = case.experiments
+    suspects = [frozen for frozen in suspects if frozen.live is None]
+    if not suspects or case.evidence.error is not None:
+        return {}
+    try:
+        writers = _writers(experiments, suspects)
+        if not writers:
+            return {}
+        moments = _values_on_entry(experiments, set(writers.values()))
+    except Exception:
+        return {}
+    refreshes: dict[str, Refresh] = {}
+    for frozen in suspects:
+        code = writers.get(frozen.name)
+        refresh = _search(experiments, frozen, moments.get(code, [])) if code is not None else None
+        if refresh is not None:
+            refreshes[frozen.name] = refresh
+    return refreshes
+
+
+def _writers(experiments: Experiments, suspects: list[FrozenTensor]) -> dict[str, types.CodeType]:
+    """The function that last wrote each tensor in a step of the environment, where torch code did that."""
+    with _WriteLog() as log:
+        experiments.step()
+    found = {}
+    for frozen in suspects:
+        live = experiments.live(frozen)
+        code = log.writer(live) if isinstance(live, torch.Tensor) else None
+        if code is not None:
+            found[frozen.name] = code
+    return found
+
+
+def _values_on_entry(
+    experiments: Experiments, codes: set[types.CodeType]
+) -> dict[types.CodeType, list[dict[str, object]]]:
+    """The plain Python values at the first calls of some functions in a step of the environment."""
+    moments: dict[types.CodeType, list[dict[str, object]]] = {code: [] for code in codes}
+
+    def look(code: types.CodeType) -> None:
+        if code in codes and len(moments[code]) < _MAX_LOOKS:
+            moments[code].append(plain_values(experiments.roots))
+
+    with on_each_call(look):
+        experiments.step()
+    return moments
+
+
+def _search(experiments: Experiments, frozen: FrozenTensor, moments: list[dict[str, object]]) -> Refresh | None:
+    with experiments.trial() as snapshot:
+        now = plain_values(experiments.roots)
+        candidates = dict.fromkeys(
+            (path, value) for moment in moments for path, value in moment.items() if _differs(now, path, value)
+        )
+        for path, then in list(candidates)[:_MAX_TRIALS]:
+            for value in _values_to_try(then):
+                is_refreshed = _is_refreshed_by(experiments, frozen, path, value)
+                snapshot.restore()
+                if is_refreshed:
+                    return Refresh(path, value, then)
+    return None
+
+
+def _differs(now: dict[str, object], path: str, value: object) -> bool:
+    return path not in now if value is None else path in now and now[path] != value
+
+
+def _values_to_try(value: object) -> Iterator[object]:
+    if isinstance(value, float):
+        yield -1.0
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield -1
+    yield value
+
+
+def _is_refreshed_by(experiments: Experiments, frozen: FrozenTensor, path: str, value: object) -> bool:
+    """Whether observations overwrite a spoilt tensor once there is another value at a path."""
+    live = experiments.live(frozen)
+    spoilt = ~live if live.dtype == torch.bool else torch.full_like(live, 77)
+    live.copy_(spoilt)
+    with contextlib.suppress(Exception):
+        assign(experiments.roots, path, value)
+        experiments.observe()
+    after = experiments.live(frozen)
+    return isinstance(after, torch.Tensor) and (after.shape != spoilt.shape or not torch.equal(after, spoilt))
+
+
+@dataclass
+class _Write:
+    code: types.CodeType
+    tensor: torch.Tensor
+
+
+class _WriteLog(TorchDispatchMode):
+    """Notes, for each piece of memory, the function of the user's that wrote it last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._writes: dict[int, _Write] = {}
+
+    def writer(self, tensor: torch.Tensor) -> types.CodeType | None:
+        write = self._writes.get(tensor.untyped_storage().data_ptr())
+        return None if write is None else write.code
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operator and note what it made or wrote to."""
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        code = calling_code()
+        if code is not None:
+            for tensor in (*_made(func, result), *_written(func, args, kwargs)):
+                self._writes[tensor.untyped_storage().data_ptr()] = _Write(code, tensor)
+        return result
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    return [item for item in tree_iter(tree) if isinstance(item, torch.Tensor)]
+
+
+def _made(func: Any, result: Any) -> list[torch.Tensor]:
+    is_view = any(item.alias_info is not None for item in func._schema.returns)
+    return [] if is_view else _tensors(result)
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
+    schema = func._schema.arguments
+    given = [*zip(schema, args, strict=False), *((item, kwargs[item.name]) for item in schema if item.name in kwargs)]
+    return [
+        tensor
+        for argument, value in given
+        if argument.alias_info is not None and argument.alias_info.is_write
+        for tensor in _tensors(value)
+    ]

@@ -1,0 +1,178 @@
+"""Steps an environment with its actor's own actions, and keeps what was seen on the way."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from exploy.diagnosis.experiments import Experiments
+from exploy.diagnosis.program_session import ProgramSession
+from exploy.diagnosis.python_values import plain_values
+from exploy.exporter.capture.program import FrozenTensor, Program
+from exploy.exporter.core.components import to_numpy
+from exploy.exporter.core.environment_checks import checked_tensor
+from exploy.verify.closed_loop import ClosedLoop, gradient_mode, stepped
+from exploy.verify.export_checks import TOLERANCE
+from exploy.verify.tally import Tally
+
+_LOOKS_AT_PYTHON = (1, 2, 3)
+
+
+@dataclass
+class Change:
+    """What happened to a frozen tensor: when it first differed, where, and from what to what."""
+
+    first_step: int
+    first_position: int
+    steps: set[int]
+    positions: np.ndarray
+    before: object
+    after: object
+
+
+@dataclass(frozen=True)
+class NotFinite:
+    """The first value that was not finite, and what went into the program at that time."""
+
+    step: int
+    index: tuple[int, ...]
+    value: float
+    program_inputs: dict[str, torch.Tensor]
+
+
+@dataclass
+class Evidence:
+    """What was seen while an environment made its steps."""
+
+    steps: int = 0
+    resets: int = 0
+    has_hooks: bool = False
+    changes: dict[str, Change] = field(default_factory=dict)
+    not_finite: dict[str, NotFinite] = field(default_factory=dict)
+    python_before: dict[str, object] = field(default_factory=dict)
+    python_after: dict[str, object] = field(default_factory=dict)
+    tally: Tally = field(default_factory=lambda: Tally(TOLERANCE, TOLERANCE))
+    error: Exception | None = None
+
+
+def step_and_watch(
+    experiments: Experiments,
+    program: Program | None,
+    session: ProgramSession | None,
+    steps: int,
+) -> Evidence:
+    """Make some policy steps, and compare, watch and note.
+
+    An environment that fails while it steps ends the steps; the error is part of the evidence.
+
+    Args:
+        experiments: The environment and its actor.
+        program: The captured program, if there is one.
+        session: The same to be stepped beside the environment.
+        steps: How many policy steps to make.
+    """
+    watcher = _Watcher(experiments, program, session)
+    evidence = watcher.evidence
+    evidence.python_before = plain_values(experiments.roots)
+    try:
+        if session is not None:
+            env = experiments.env
+            loop = ClosedLoop(env, env.context_manager(), session, evidence.tally, 1, watcher.look, watch_closely=True)
+            loop.run(steps, watcher.after_step)
+            evidence.resets, evidence.has_hooks = loop.resets, loop.has_hooks
+        else:
+            _step_alone(experiments, steps, watcher)
+    except Exception as error:
+        evidence.error = error
+    watcher.look_at_python()
+    return evidence
+
+
+def _step_alone(experiments: Experiments, steps: int, watcher: "_Watcher") -> None:
+    """Make steps with nothing to compare with."""
+    env, actor = experiments.env, experiments.actor
+    with gradient_mode(env.context_manager()):
+        observations = checked_tensor(env, "observations_reset")
+        for step in range(steps):
+            watcher.note("obs", to_numpy(observations), step)
+            actions = actor(observations)
+            watcher.note("actions", to_numpy(actions), step)
+            observations, done = stepped(env, actions)
+            if done:
+                watcher.evidence.resets += 1
+                observations = checked_tensor(env, "observations_reset")
+            watcher.after_step(step)
+
+
+class _Watcher:
+    """Looks at frozen tensors, inputs and Python values, and notes what it has not seen before."""
+
+    def __init__(self, experiments: Experiments, program: Program | None, session: ProgramSession | None):
+        self._experiments = experiments
+        self._session = session
+        self._watched = [*program.frozen, *program.weights] if program is not None else []
+        rtol = max(TOLERANCE, 10 * program.precision if program is not None else 0.0)
+        self.evidence = Evidence(tally=_WatchingTally(TOLERANCE, rtol, self.note))
+
+    def look(self, step: int) -> None:
+        for frozen in self._watched:
+            live = self._experiments.live(frozen)
+            positions = frozen.changed_positions(live)
+            if positions is not None and len(positions):
+                self._note_change(frozen, positions, live, step)
+        for item in self._experiments.env.context_manager().get_input_components():
+            self.note(item.input_name, to_numpy(item.fetch()), step)
+
+    def after_step(self, step: int) -> None:
+        self.evidence.steps = step + 1
+        if step + 1 in _LOOKS_AT_PYTHON:
+            self.look_at_python()
+
+    def look_at_python(self) -> None:
+        before, seen = self.evidence.python_before, self.evidence.python_after
+        for path, value in plain_values(self._experiments.roots).items():
+            if path in before and path not in seen and not _same(before[path], value):
+                seen[path] = value
+
+    def note(self, name: str, value: np.ndarray, step: int) -> None:
+        """Note the first value of a tensor that is not finite."""
+        if name in self.evidence.not_finite or value.dtype.kind not in "fc" or np.isfinite(value).all():
+            return
+        index = tuple(int(i) for i in np.argwhere(~np.isfinite(value))[0])
+        values = dict(self._session.last_values) if self._session is not None else {}
+        self.evidence.not_finite[name] = NotFinite(step, index, float(value[index]), values)
+
+    def _note_change(self, frozen: FrozenTensor, positions: np.ndarray, live: object, step: int) -> None:
+        known = self.evidence.changes.get(frozen.name)
+        if known is not None:
+            known.steps.add(step)
+            known.positions = np.union1d(known.positions, positions)
+            return
+        now = to_numpy(live) if isinstance(live, torch.Tensor) else np.asarray(live)
+        first = int(positions[0])
+        before, after = _values_at(frozen, now, first)
+        self.evidence.changes[frozen.name] = Change(step, first, {step}, positions, before, after)
+
+
+class _WatchingTally(Tally):
+    """A tally that shows every value of the environment to somebody."""
+
+    def __init__(self, atol: float, rtol: float, note: Callable[[str, np.ndarray, int], None]):
+        super().__init__(atol, rtol)
+        self._note = note
+
+    def compare(self, name: str, expected: np.ndarray, got: np.ndarray, step: int, sub_step: int) -> None:
+        """Show a value, then compare it."""
+        self._note(name, expected, step)
+        super().compare(name, expected, got, step, sub_step)
+
+
+def _values_at(frozen: FrozenTensor, now: np.ndarray, position: int) -> tuple[object, object]:
+    elements = np.arange(frozen.value.size) if frozen.elements is None else frozen.elements
+    before = frozen.value[np.searchsorted(elements, position)]
+    return before.item(), now.reshape(-1)[position].item() if now.shape == frozen.shape else f"shape {now.shape}"
+
+
+def _same(one: object, two: object) -> bool:
+    return type(one) is type(two) and (one == two or (one != one and two != two))

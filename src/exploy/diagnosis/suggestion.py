@@ -1,0 +1,36 @@
+"""Lines of code that mend what was found, ready to paste."""
+
+import re
+from collections.abc import Collection
+
+_RESERVED = ("actions", "obs")
+
+
+def component_line(kind: str, name: str, path: str) -> str:
+    """The construction of a component whose callback returns what a path leads to."""
+    return f'{kind}(name="{name}", get_from_env_cb=lambda: {path})'
+
+
+def name_from_path(path: str, taken: Collection[str], kind: str = "Input") -> str:
+    """A short name for the tensor that a path leads to, with more of the path in front where it is taken.
+
+    `env.robot._vel` becomes `vel`; `env.history[0]` becomes `history_0`. Only a Memory may be called as one of the
+    file's own ports.
+    """
+    words = [word for part in re.split(r"[^a-zA-Z0-9_]+", path) if (word := part.strip("_"))]
+    reserved = () if kind == "Memory" else _RESERVED
+    start = len(words) - 1
+    while start > 0 and words[start][0].isdigit():
+        start -= 1
+    names = ["_".join(words[position:]) for position in range(start, -1, -1)]
+    names += [f"{names[0]}_{number}" for number in range(2, len(taken) + 3)]
+    return next(name for name in names if name not in taken and name not in reserved)
+
+
+def assignment(path: str, value: str) -> str:
+    """A function of one argument, as text, that writes `value` (an expression) to what a path leads to."""
+    holder, _, attribute = path.rpartition(".")
+    if path.endswith("]"):
+        holder, _, key = path.rpartition("[")
+        return f"{holder}.__setitem__({key[:-1]}, {value})"
+    return f'setattr({holder}, "{attribute}", {value})'

@@ -1,0 +1,101 @@
+"""Findings about values that are not finite, and about the names of observations."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+
+from exploy.diagnosis.finding import Finding, Kind, Severity
+from exploy.diagnosis.stepping import Evidence, NotFinite
+from exploy.errors import ExployError
+from exploy.exporter.capture.location import UNKNOWN, definition
+from exploy.exporter.capture.program import OBSERVATIONS, Program
+from exploy.exporter.capture.recording import WHERE
+from exploy.exporter.core.environment_checks import checked_observation_names, checked_tensor
+from exploy.exporter.core.exportable_environment import ExportableEnvironment
+
+
+def name_findings(env: ExportableEnvironment) -> list[Finding]:
+    """Whether there is one name for each element of the observation."""
+    where = definition(type(env).get_observation_names)
+    try:
+        width = checked_tensor(env, "empty_actor_observations").shape[-1]
+        names = checked_observation_names(env)
+    except (ExployError, IndexError) as error:
+        return [Finding.of(Kind.WRONG_NAMES, "env.get_observation_names()", str(error), where)]
+    if len(names) == width:
+        return []
+    return [
+        Finding.of(
+            Kind.WRONG_NAMES,
+            "env.get_observation_names()",
+            f"gives {len(names)} names for {width} elements of the observation",
+            where,
+            f'env.get_observation_names = lambda: [f"obs_{{i}}" for i in range({width})]',
+        )
+    ]
+
+
+def finite_findings(evidence: Evidence, program: Program | None, names: tuple[str, ...]) -> list[Finding]:
+    """Values that were NaN or infinite while the environment made its steps.
+
+    The first one is named, be it an Input or a result; what came later may have come of it. An Input that is not finite
+    while all results are is handled, and only mentioned.
+    """
+    if not evidence.not_finite:
+        return []
+    inputs = [name for name in evidence.not_finite if program is not None and name in program.input_names]
+    first, *others = evidence.not_finite
+    if len(inputs) == len(evidence.not_finite):
+        return [_input(name, evidence.not_finite[name], []) for name in inputs]
+    results = [name for name in others if name not in inputs]
+    if first in inputs:
+        return [_input(first, evidence.not_finite[first], results)]
+    return [_result(first, evidence.not_finite[first], results, program, names)]
+
+
+def _input(name: str, found: NotFinite, results: list[str]) -> Finding:
+    what = f"was {found.value} at step {found.step}, element {list(found.index)}"
+    if not results:
+        return Finding(Kind.NOT_FINITE, Severity.INFO, name, "", f"{what}; every result was finite all the same", "")
+    advice = f"# keep {name} finite in the simulator, or guard what reads it with torch.nan_to_num()"
+    return Finding.of(Kind.NOT_FINITE, name, f"{what}; and so {', '.join(results)}", "", advice)
+
+
+def _result(name: str, found: NotFinite, others: list[str], program: Program | None, names: tuple[str, ...]) -> Finding:
+    element = names[found.index[-1]] if name == OBSERVATIONS and found.index and found.index[-1] < len(names) else None
+    what = f"was {found.value} at step {found.step}, element {list(found.index)}{f' ({element})' if element else ''}"
+    what += f"; and so {', '.join(others)}" if others else ""
+    where = _birthplace(program, found) if program is not None and found.program_inputs else UNKNOWN
+    advice = "# guard the operation that makes it, for example with a clamp before a division, a root or a logarithm"
+    return Finding.of(Kind.NOT_FINITE, name, what, "" if where == UNKNOWN else where, advice)
+
+
+def _birthplace(program: Program, found: NotFinite) -> str:
+    """The line of the first operation that makes something not finite out of finite numbers."""
+    tracer = _Birth(program.module)
+    with torch.no_grad():
+        tracer.run(*(found.program_inputs[name] for name in program.input_names))
+    return tracer.where
+
+
+class _Birth(fx.Interpreter):
+    """Runs a graph and stops noticing after the first result that is not finite while all arguments are."""
+
+    where = UNKNOWN
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one operation and look at its result."""
+        arguments = [self.env[node] for node in n.all_input_nodes]
+        result = super().run_node(n)
+        is_operation = n.op == "call_function" and self.where == UNKNOWN
+        if is_operation and not _is_finite(result) and all(_is_finite(item) for item in arguments):
+            self.where = n.meta.get(WHERE, UNKNOWN)
+        return result
+
+
+def _is_finite(value: Any) -> bool:
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return True
+    return bool(np.isfinite(value.numpy()).all())
