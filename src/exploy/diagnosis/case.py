@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from exploy.diagnosis.experiments import Experiments
 from exploy.diagnosis.pipeline_alone import OwnChanges
 from exploy.diagnosis.stepping import Evidence
@@ -27,4 +29,5 @@ class Case:
         taken = {item.name for item in components} | self._suggested
         chosen = name or name_from_path(path, taken, kind)
         self._suggested.add(chosen)
-        return component_line(kind, chosen, path)
+        is_array = isinstance(self.experiments.resolve(path), np.ndarray)
+        return component_line(kind, chosen, f"torch.from_numpy({path})" if is_array else path)

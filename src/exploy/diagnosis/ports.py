@@ -12,6 +12,7 @@ from exploy.exporter.capture.paths import BOOKKEEPING
 from exploy.exporter.capture.program import ACTIONS, FrozenTensor, Sources
 from exploy.exporter.core.components import Input, Memory, Output, to_numpy
 
+_OTHER_ACTIONS = 10.0  # far enough to change a sign or leave a dead zone
 _MAX_ELEMENTS = 1_000_000
 
 
@@ -124,22 +125,33 @@ def _unused_actions(case: Case) -> list[Finding]:
 
 
 def _moved_by_actions(case: Case) -> dict[str, tuple[int, ...]]:
-    """Tensors of the environment that other actions change, with their shapes; copies of the actions last."""
+    """Tensors that other actions change and that no port holds, with their shapes; copies of the actions last."""
     experiments = case.experiments
     states = []
     with experiments.trial() as snapshot:
-        raw = experiments.actor(experiments.observe())
-        for actions in (raw.clone(), raw + 1):
+        raw = experiments.actor(experiments.observe()).clone()
+        for actions in (raw, raw + _OTHER_ACTIONS, raw - _OTHER_ACTIONS):
             experiments.observe()
-            experiments.env.process_actions(actions)
+            experiments.env.process_actions(actions.clone())
             experiments.env.apply_actions()
             states.append(_small_tensors({"env": experiments.env}))
             snapshot.restore()
         raw_values = to_numpy(raw)
-    before, after = states
-    moved = {path: value for path, value in before.items() if path in after and not _equal(value, after[path])}
+    before, *others = states
+    moved = {
+        path: value
+        for path, value in before.items()
+        if any(path in after and not _equal(value, after[path]) for after in others) and not _is_port(case, path)
+    }
     ordered = sorted(moved, key=lambda path: _equal(moved[path], raw_values))
     return {path: moved[path].shape for path in ordered}
+
+
+def _is_port(case: Case, path: str) -> bool:
+    manager = case.experiments.env.context_manager()
+    tensor = case.experiments.resolve(path)
+    ports = [item.fetch() for item in (*manager.get_input_components(), *manager.get_output_components())]
+    return isinstance(tensor, torch.Tensor) and any(Geometry.of(tensor).overlaps(Geometry.of(port)) for port in ports)
 
 
 def _small_tensors(roots: dict[str, object]) -> dict[str, np.ndarray]:

@@ -40,13 +40,13 @@ def frozen_tensors(
             continue
         for access in region.accesses:
             tensor = recording.tensor(access.node)
-            if tensor is None or _is_literal(access.node):
+            named = paths.find(access.geometry)
+            if tensor is None or (named is None and _is_literal(access.node)):
                 continue
             is_weight = tensor.data_ptr() in weights
             elements = None if is_weight and not region.arguments else _unregistered(region, access)
             if elements is not None and not elements.size:
                 continue
-            named = paths.find(access.geometry)
             name = named.path if named else f"unnamed_{len(entries)}"
             entry = entries.setdefault(name, _Entry(access.where, named, tensor, is_weight))
             if elements is not None:

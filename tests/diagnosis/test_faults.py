@@ -1,0 +1,709 @@
+"""Each kind of fault: an environment that has it, one that looks similar and has not, and the line that mends it."""
+
+import collections
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+import exploy
+from exploy.diagnosis.finding import Finding, Kind, Severity
+from exploy.exporter.core.components import Input, Memory, Output
+from tests.support.environments import TestEnvironment, assert_agrees, make_actor
+from tests.support.pasting import paste
+
+
+class Robot(TestEnvironment):
+    """A complete environment: two joints, moved by a simulator that makes new tensors."""
+
+    num_observations = 4
+
+    def __init__(self):
+        super().__init__(reset_every=17)
+        self.pos = torch.zeros(1, 2)
+        self.vel = torch.ones(1, 2)
+        self.setup()
+        self.context_manager().add_components(self.components())
+
+    def setup(self):
+        """Make more state."""
+
+    def components(self):
+        return [
+            Input("pos", lambda: self.pos),
+            Input("vel", lambda: self.vel),
+            Output("targets", lambda: self.targets),
+        ]
+
+    def observe(self):
+        return torch.cat([self.pos, self.vel], -1)
+
+    def move(self):
+        self.pos = self.pos + 0.1 * self.vel + 0.01 * self.targets
+        self.vel = 0.9 * self.vel + self.noise(self.vel)
+
+
+# -- unregistered inputs --------------------------------------------------------------------------------------------
+
+
+class ForgottenSensor(Robot):
+    def setup(self):
+        self.imu = torch.zeros(1, 4)
+
+    def observe(self):
+        return super().observe() + self.imu
+
+    def move(self):
+        super().move()
+        self.imu[:] += 0.1
+
+
+class GravityOfAMovingObject(ForgottenSensor):
+    """The tensor belongs to an object that steps, but does not change."""
+
+    def move(self):
+        super(ForgottenSensor, self).move()
+        self.imu = self.imu.clone()
+
+
+class NestedTerms(Robot):
+    def setup(self):
+        term = SimpleNamespace(_scale=torch.ones(2))
+        self.action_manager = SimpleNamespace(_terms={"joint_pos": term})
+
+    def process_actions(self, actions):
+        self.targets[:] = actions * self.action_manager._terms["joint_pos"]._scale
+
+    def move(self):
+        super().move()
+        self.action_manager._terms["joint_pos"]._scale = torch.rand(2, generator=self._noise)
+
+
+class ConstantTerms(NestedTerms):
+    def move(self):
+        Robot.move(self)
+
+
+class ReplacedData(Robot):
+    """The simulator hands out a new object with new tensors at each step."""
+
+    def setup(self):
+        self.data = SimpleNamespace(height=torch.zeros(1, 4), limits=torch.ones(1, 4))
+
+    def observe(self):
+        return super().observe() + self.data.height * self.data.limits
+
+    def move(self):
+        super().move()
+        self.data = SimpleNamespace(height=self.data.height + 0.1, limits=self.data.limits.clone())
+
+
+class ReplacedButEqualData(ReplacedData):
+    def move(self):
+        Robot.move(self)
+        self.data = SimpleNamespace(height=self.data.height.clone(), limits=self.data.limits.clone())
+
+
+class OneColumnForgotten(Robot):
+    """One state tensor; every column but one is an Input of its own."""
+
+    columns: tuple[int, ...] = (0, 1, 3)
+
+    def setup(self):
+        self.state = torch.zeros(1, 4)
+
+    def components(self):
+        columns = [Input(f"s{column}", partial(self.column, column)) for column in self.columns]
+        return [*columns, Output("targets", lambda: self.targets)]
+
+    def column(self, number):
+        return self.state[:, number : number + 1]
+
+    def observe(self):
+        return self.state * 2
+
+    def move(self):
+        self.state += 0.1 + self.noise(self.state)
+
+
+class AllColumns(OneColumnForgotten):
+    columns = (0, 1, 2, 3)
+
+
+class NumpySensor(Robot):
+    def setup(self):
+        self.sensor = np.zeros((1, 4), np.float32)
+
+    def observe(self):
+        return super().observe() + torch.from_numpy(self.sensor)
+
+    def move(self):
+        super().move()
+        self.sensor += 0.1
+
+
+class NumpyConstant(NumpySensor):
+    def move(self):
+        Robot.move(self)
+
+
+# -- missing memories -----------------------------------------------------------------------------------------------
+
+
+class LastActionRebound(Robot):
+    def setup(self):
+        self.last_action = torch.zeros(1, 2)
+
+    def observe(self):
+        return torch.cat([self.pos, self.vel + self.last_action], -1)
+
+    def process_actions(self, actions):
+        super().process_actions(actions)
+        self.last_action = actions.clone()
+
+
+class LastActionInPlace(LastActionRebound):
+    def process_actions(self, actions):
+        self.targets[:] = actions
+        self.last_action[:] = actions
+
+
+class ScratchBuffer(Robot):
+    """A buffer that is written before it is read has no memory."""
+
+    def setup(self):
+        self.buffer = torch.zeros(1, 4)
+
+    def observe(self):
+        self.buffer[:] = super().observe()
+        return self.buffer * 2
+
+
+class HistoryInADeque(Robot):
+    def setup(self):
+        self.history = collections.deque([torch.zeros(1, 4), torch.zeros(1, 4)], maxlen=2)
+
+    def observe(self):
+        self.history.append(super().observe())
+        return self.history[0] + self.history[1]
+
+
+class HistoryOverwritten(HistoryInADeque):
+    def observe(self):
+        self.history.append(Robot.observe(self))
+        self.history.append(Robot.observe(self))
+        return self.history[0] + self.history[1]
+
+
+class Remembering(torch.nn.Module):
+    """An actor with a state that only it knows of."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = torch.nn.Linear(4, 2)
+        self.hidden = torch.zeros(1, 2)
+
+    def forward(self, obs):
+        self.hidden = 0.5 * self.hidden + self.linear(obs)
+        return self.hidden * 1.0
+
+
+class RememberingInABuffer(Remembering):
+    def __init__(self):
+        super().__init__()
+        del self.hidden
+        self.register_buffer("hidden", torch.zeros(1, 2))
+
+
+class Forgetting(Remembering):
+    def forward(self, obs):
+        self.hidden = self.linear(obs)
+        return self.hidden * 1.0
+
+
+# -- stale caches ---------------------------------------------------------------------------------------------------
+
+
+class CacheBehindAFlag(Robot):
+    def setup(self):
+        self.robot = SimpleNamespace(body_vel=torch.zeros(1, 2), is_outdated=True)
+        self.body_vel()
+
+    def body_vel(self):
+        if self.robot.is_outdated:
+            self.robot.body_vel = self.vel * 2
+            self.robot.is_outdated = False
+        return self.robot.body_vel
+
+    def observe(self):
+        return torch.cat([self.pos, self.body_vel()], -1)
+
+    def move(self):
+        super().move()
+        self.robot.is_outdated = True
+
+
+class CacheFilledAnewEachTime(CacheBehindAFlag):
+    def compute_observations(self):
+        self.robot.is_outdated = True
+        return self.observe()
+
+
+class CacheByTime(Robot):
+    def setup(self):
+        self.time = 0.0
+        self.cache = SimpleNamespace(data=torch.zeros(1, 2), timestamp=-1.0)
+        self.body_vel()
+
+    def body_vel(self):
+        if self.cache.timestamp < self.time:
+            self.cache.data = self.vel * 2
+            self.cache.timestamp = self.time
+        return self.cache.data
+
+    def observe(self):
+        return torch.cat([self.pos, self.body_vel()], -1)
+
+    def move(self):
+        super().move()
+        self.time += 0.005
+
+
+class CacheThatIsEmptied(Robot):
+    def setup(self):
+        self.cache = None
+        self.body_vel()
+
+    def body_vel(self):
+        if self.cache is None:
+            self.cache = self.vel * 2
+        return self.cache
+
+    def observe(self):
+        return torch.cat([self.pos, self.body_vel()], -1)
+
+    def move(self):
+        super().move()
+        self.cache = None
+
+
+class MadeOnFirstUse(Robot):
+    """Looks like a cache, but is filled by the simulator: a sensor."""
+
+    def setup(self):
+        self.imu: torch.Tensor | None = None
+
+    def observe(self):
+        if self.imu is None:
+            self.imu = torch.zeros(1, 4)
+        return super().observe() + self.imu
+
+    def prepare_export(self):
+        self.observe()
+
+    def move(self):
+        super().move()
+        assert self.imu is not None
+        self.imu = self.imu + 0.1
+
+
+# -- Python state ---------------------------------------------------------------------------------------------------
+
+
+class PythonClock(Robot):
+    def setup(self):
+        self.phase = 0.0
+
+    def observe(self):
+        return super().observe() + self.phase
+
+    def move(self):
+        super().move()
+        self.phase += 0.01
+
+
+class PythonCounter(Robot):
+    """A number that the pipeline itself changes."""
+
+    def setup(self):
+        self.calls = 0
+
+    def observe(self):
+        return super().observe() + self.calls
+
+    def process_actions(self, actions):
+        super().process_actions(actions)
+        self.calls += 1
+
+
+class CounterThatNothingReads(PythonCounter):
+    def observe(self):
+        return Robot.observe(self)
+
+
+class SwitchedByTime(Robot):
+    """A flag that decides which code runs; no line alone can mend that."""
+
+    def setup(self):
+        self.is_walking = False
+
+    def observe(self):
+        return super().observe() * (2.0 if self.is_walking else 1.0)
+
+    def move(self):
+        super().move()
+        self.is_walking = True
+
+
+# -- random numbers -------------------------------------------------------------------------------------------------
+
+
+class Noisy(Robot):
+    def setup(self):
+        self.cfg = SimpleNamespace(add_noise=True)
+
+    def observe(self):
+        obs = super().observe()
+        return obs + 0.1 * torch.randn_like(obs) if self.cfg.add_noise else obs
+
+
+class NoiseThatNobodyReads(Robot):
+    def observe(self):
+        torch.randn(3)
+        return super().observe()
+
+
+class NoisyByNumpy(Robot):
+    def observe(self):
+        return super().observe() + float(np.random.standard_normal())
+
+
+class SeededNumpy(Robot):
+    def observe(self):
+        return super().observe() + float(np.random.default_rng(0).standard_normal())
+
+
+class Sampling(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = torch.nn.Linear(4, 2)
+
+    def forward(self, obs):
+        return torch.distributions.Normal(self.linear(obs), 0.1).sample()
+
+
+class DropoutInTraining(torch.nn.Module):
+    """Random in training mode, which an export is not made in."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.net = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.Dropout(0.5))
+
+    def forward(self, obs):
+        return self.net(obs)
+
+
+# -- values, names, rates -------------------------------------------------------------------------------------------
+
+
+class Logarithm(Robot):
+    def observe(self):
+        return torch.cat([self.pos, torch.log(self.vel - self.vel)], -1)
+
+
+class ClampedLogarithm(Robot):
+    def observe(self):
+        return torch.cat([self.pos, torch.log((self.vel - self.vel).clamp(min=1e-6))], -1)
+
+
+class BrokenSensor(Robot):
+    def move(self):
+        super().move()
+        self.vel[0, 1] = math.nan
+
+
+class OutOfRange(Robot):
+    """A sensor that says infinity, to code that knows what to do with it."""
+
+    def observe(self):
+        return super().observe().clamp(-10, 10)
+
+    def move(self):
+        super().move()
+        self.vel[0, 1] = math.inf
+
+
+class TooFewNames(Robot):
+    def empty_actor_observations(self):
+        return torch.zeros(1, 4)
+
+    def get_observation_names(self):
+        return ["hip", "knee"]
+
+
+class WrongDecimation(Robot):
+    @property
+    def decimation(self):
+        return 3
+
+
+class Branching(Robot):
+    def observe(self):
+        return super().observe() if self.pos.sum() > 0 else 2 * super().observe()
+
+
+class Choosing(Robot):
+    def observe(self):
+        return torch.where(self.pos.sum() > 0, super().observe(), 2 * super().observe())
+
+
+# -- ports ----------------------------------------------------------------------------------------------------------
+
+
+class Copying(Robot):
+    def components(self):
+        _, *others = super().components()
+        return [Input("pos", lambda: self.pos.clone()), *others]
+
+
+class Viewing(Robot):
+    def components(self):
+        _, *others = super().components()
+        return [Input("pos", lambda: self.pos[:, :]), *others]
+
+
+class WrongOutput(Robot):
+    def setup(self):
+        self.default_targets = torch.zeros(1, 2)
+
+    def components(self):
+        *others, _ = super().components()
+        return [*others, Output("targets", lambda: self.default_targets)]
+
+
+class ComputedOutput(Robot):
+    """A fresh tensor at each call is fine for an Output."""
+
+    def components(self):
+        *others, _ = super().components()
+        return [*others, Output("targets", lambda: self.targets * 2)]
+
+
+class Spectator(Robot):
+    def setup(self):
+        self.camera = torch.zeros(3)
+
+    def components(self):
+        return [*super().components(), Input("camera", lambda: self.camera)]
+
+
+class WithoutOutput(Robot):
+    def components(self):
+        return super().components()[:2]
+
+
+class UnreadMemory(Robot):
+    def setup(self):
+        self.log = torch.zeros(1, 2)
+
+    def components(self):
+        return [*super().components(), Memory("log", lambda: self.log)]
+
+    def process_actions(self, actions):
+        super().process_actions(actions)
+        self.log[:] = actions
+
+
+@dataclass(frozen=True)
+class Fault:
+    kind: Kind
+    faulty: type[Robot]
+    similar: type[Robot]
+    tensor: str
+    suggestion: str
+    read_in: str = "observe"
+    actor: Callable[[], torch.nn.Module] = lambda: make_actor(4)
+    similar_actor: Callable[[], torch.nn.Module] = lambda: make_actor(4)
+
+    def __str__(self):
+        return f"{self.kind}: {self.faulty.__name__}"
+
+    def find(self) -> Finding:
+        return found(self.faulty(), self.actor(), self.kind, self.tensor)
+
+
+def line(kind: str, name: str, path: str) -> str:
+    return f'{kind}(name="{name}", get_from_env_cb=lambda: {path})'
+
+
+ADVICE = "# "
+MENDED_BY_A_LINE = [
+    Fault(
+        Kind.UNREGISTERED_INPUT, ForgottenSensor, GravityOfAMovingObject, "env.imu",
+        line("Input", "imu", "env.imu"),
+    ),
+    Fault(
+        Kind.UNREGISTERED_INPUT, NestedTerms, ConstantTerms, "env.action_manager._terms['joint_pos']._scale",
+        line("Input", "scale", "env.action_manager._terms['joint_pos']._scale"), "process_actions",
+    ),
+    Fault(
+        Kind.UNREGISTERED_INPUT, ReplacedData, ReplacedButEqualData, "env.data.height",
+        line("Input", "height", "env.data.height"),
+    ),
+    Fault(
+        Kind.UNREGISTERED_INPUT, OneColumnForgotten, AllColumns, "env.state[:, 2:3]",
+        line("Input", "state_2_3", "env.state[:, 2:3]"),
+    ),
+    Fault(
+        Kind.UNREGISTERED_INPUT, NumpySensor, NumpyConstant, "env.sensor",
+        line("Input", "sensor", "torch.from_numpy(env.sensor)"),
+    ),
+    Fault(
+        Kind.UNREGISTERED_INPUT, MadeOnFirstUse, Robot, "env.imu",
+        line("Input", "imu", "env.imu"),
+    ),
+    Fault(
+        Kind.MISSING_MEMORY, LastActionRebound, ScratchBuffer, "env.last_action",
+        line("Memory", "last_action", "env.last_action"),
+    ),
+    Fault(
+        Kind.MISSING_MEMORY, LastActionInPlace, ScratchBuffer, "env.last_action",
+        line("Memory", "last_action", "env.last_action"),
+    ),
+    Fault(
+        Kind.MISSING_MEMORY, HistoryInADeque, HistoryOverwritten, "env.history[1]",
+        line("Memory", "history_1", "env.history[1]"),
+    ),
+    Fault(
+        Kind.MISSING_MEMORY, Robot, Robot, "actor.hidden",
+        line("Memory", "hidden", "actor.hidden"), "forward", Remembering, Forgetting,
+    ),
+    Fault(
+        Kind.MISSING_MEMORY, Robot, Robot, "actor.hidden",
+        line("Memory", "hidden", "actor.hidden"), "forward", RememberingInABuffer, Forgetting,
+    ),
+    Fault(
+        Kind.STALE_CACHE, CacheBehindAFlag, CacheFilledAnewEachTime, "env.robot.body_vel",
+        'Connection(name="refresh_is_outdated", getter=lambda: True, '
+        'setter=lambda value: setattr(env.robot, "is_outdated", value))',
+    ),
+    Fault(
+        Kind.STALE_CACHE, CacheByTime, MadeOnFirstUse, "env.cache.data",
+        'Connection(name="refresh_timestamp", getter=lambda: -1.0, '
+        'setter=lambda value: setattr(env.cache, "timestamp", value))',
+    ),
+    Fault(
+        Kind.STALE_CACHE, CacheThatIsEmptied, MadeOnFirstUse, "env.cache",
+        'Connection(name="refresh_cache", getter=lambda: None, setter=lambda value: setattr(env, "cache", value))',
+    ),
+    Fault(
+        Kind.PYTHON_STATE, PythonClock, CounterThatNothingReads, "env.phase",
+        "env.phase = torch.tensor(env.phase)\n" + line("Input", "phase", "env.phase"),
+    ),
+    Fault(
+        Kind.PYTHON_STATE, PythonCounter, CounterThatNothingReads, "env.calls",
+        "env.calls = torch.tensor(env.calls)\n" + line("Memory", "calls", "env.calls"),
+    ),
+    Fault(Kind.RANDOM, Noisy, NoiseThatNobodyReads, "obs", "env.cfg.add_noise = False"),
+    Fault(
+        Kind.WRONG_NAMES, TooFewNames, Robot, "env.get_observation_names()",
+        'env.get_observation_names = lambda: [f"obs_{i}" for i in range(4)]', "get_observation_names",
+    ),
+    Fault(
+        Kind.WRONG_DECIMATION, WrongDecimation, Robot, "env.decimation",
+        "type(env).decimation = property(lambda self: 4)", "decimation",
+    ),
+    Fault(Kind.DETACHED, Copying, Viewing, "pos", line("Input", "pos", "env.pos"), "<lambda>"),
+    Fault(
+        Kind.CONSTANT_OUTPUT, WrongOutput, ComputedOutput, "targets",
+        line("Output", "targets", "env.targets"), "<lambda>",
+    ),
+]  # fmt: skip
+MENDED_BY_HAND = [
+    Fault(
+        Kind.PYTHON_STATE, SwitchedByTime, CounterThatNothingReads, "env.is_walking",
+        "# keep env.is_walking in a tensor",
+    ),
+    Fault(Kind.RANDOM, NoisyByNumpy, SeededNumpy, "obs", "# switch off observation noise", "compute_observations"),
+    Fault(
+        Kind.RANDOM, Robot, Robot, "actor", "# export the deterministic form of the policy, or pass allow_random=True",
+        "forward", Sampling, DropoutInTraining,
+    ),
+    Fault(Kind.NOT_FINITE, Logarithm, ClampedLogarithm, "obs", "# guard the operation that makes it"),
+    Fault(Kind.NOT_FINITE, BrokenSensor, OutOfRange, "vel", "# keep vel finite in the simulator", ""),
+    Fault(Kind.CAPTURE_FAILED, Branching, Choosing, "env", "# Use torch operations instead, for example torch.where()"),
+]  # fmt: skip
+
+
+def found(env, actor, kind, tensor) -> Finding:
+    """The one finding of a kind about a tensor."""
+    diagnosis = exploy.check_environment(env, actor)
+    findings = [item for item in diagnosis.findings if item.kind is kind and item.tensor == tensor]
+    assert len(findings) == 1, diagnosis
+    return findings[0]
+
+
+@pytest.mark.parametrize("fault", MENDED_BY_A_LINE + MENDED_BY_HAND, ids=str)
+def test_a_fault_is_found_with_its_name_its_place_and_what_to_do(fault):
+    finding = fault.find()
+    assert finding.severity is fault.kind.usual_severity
+    assert finding.suggestion == fault.suggestion if fault in MENDED_BY_A_LINE else True
+    assert finding.suggestion.startswith(fault.suggestion)
+    assert f"(in {fault.read_in})" in finding.where if fault.read_in else True
+
+
+@pytest.mark.parametrize("fault", MENDED_BY_A_LINE + MENDED_BY_HAND, ids=str)
+def test_an_environment_that_only_looks_similar_is_not_blamed(fault):
+    diagnosis = exploy.check_environment(fault.similar(), fault.similar_actor())
+    guilty = [item for item in diagnosis.findings if item.kind is fault.kind and item.severity is not Severity.INFO]
+    assert not guilty, diagnosis
+    assert diagnosis.ok or fault.similar is MadeOnFirstUse, diagnosis
+
+
+@pytest.mark.parametrize("fault", MENDED_BY_A_LINE, ids=str)
+def test_pasting_the_suggested_lines_mends_it(fault, tmp_path: Path):
+    class Mended(fault.faulty):
+        """Its own class, since a line may change that."""
+
+    env, actor = Mended(), fault.actor()
+    paste(exploy.check_environment(env, actor), env, actor)
+    diagnosis = exploy.check_environment(env, actor)
+    assert diagnosis.ok, diagnosis
+    assert_agrees(env, actor, tmp_path, steps=40)
+
+
+@pytest.mark.parametrize(
+    ("env", "kind", "tensor", "suggestion"),
+    [
+        (Spectator, Kind.UNUSED, "camera", "# remove Input('camera')"),
+        (UnreadMemory, Kind.UNUSED, "memory.log.in", "# remove Memory('log')"),
+        (WithoutOutput, Kind.UNUSED, "actions", line("Output", "targets", "env.targets")),
+        (ConstantTerms, Kind.FROZEN, "env.action_manager._terms['joint_pos']._scale", ""),
+        (Robot, Kind.CARRIED, "env.targets", ""),
+        (OutOfRange, Kind.NOT_FINITE, "vel", ""),
+    ],
+)
+def test_what_is_only_good_to_know_is_info(env, kind, tensor, suggestion):
+    finding = found(env(), make_actor(4), kind, tensor)
+    assert finding.severity is Severity.INFO
+    assert finding.suggestion.startswith(suggestion)
+
+
+def test_a_complete_environment_has_neither_unused_nor_frozen_state():
+    kinds = {finding.kind for finding in exploy.check_environment(Robot(), make_actor(4)).findings}
+    assert kinds == {Kind.CARRIED}
+
+
+def test_a_random_actor_is_allowed_where_the_user_says_so():
+    diagnosis = exploy.check_environment(Robot(), Sampling(), allow_random=True)
+    assert diagnosis.ok, diagnosis
+    assert [item.tensor for item in diagnosis.findings if item.kind is Kind.RANDOM] == ["actor"]
