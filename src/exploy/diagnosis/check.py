@@ -144,7 +144,13 @@ def _guarded(detector: Callable[[Subject], list[Finding]], subject: Subject) -> 
 
 def _unexplained(case: Case, findings: list[Finding]) -> list[Finding]:
     """Results in which program and environment differ although nothing was found that could be the reason."""
-    if case.program.random_operators or any(item.severity is Severity.ERROR for item in findings):
+    declared = (item for item in (*case.program.frozen, *case.program.weights) if item.declared is not None)
+    is_explained = (
+        bool(case.program.random_operators)
+        or any(item.name in case.evidence.changes for item in declared)
+        or any(item.severity is Severity.ERROR for item in findings)
+    )
+    if is_explained:
         return []
     different = {name: item.first for name, item in case.evidence.tally.outputs.items() if item.first is not None}
     if not different:

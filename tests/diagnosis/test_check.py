@@ -1,0 +1,392 @@
+"""check_environment() never fails on what it is given, changes nothing but by stepping, and sees far enough."""
+
+import random
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+import exploy
+from exploy.demo.cart_pole import CartPole
+from exploy.demo.exportable import ExportableCartPole
+from exploy.demo.policy import load_trained_actor
+from exploy.diagnosis.finding import Kind, Severity
+from exploy.errors import EnvironmentError
+from exploy.exporter.core.actor import add_actor_memory
+from exploy.exporter.core.components import Group, Input, Memory, Output
+from tests.support import tutorial
+from tests.support.environments import TestEnvironment, assert_agrees, make_actor
+
+
+class Simple(TestEnvironment):
+    num_observations = 2
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.value = torch.zeros(1, 2)
+        self.context_manager().add_components(
+            [Input("value", lambda: self.value), Output("targets", lambda: self.targets)]
+        )
+
+    def observe(self):
+        return self.value * 2
+
+    def move(self):
+        self.value = self.value + 0.1
+
+
+def check(env, actor=None, **options):
+    return exploy.check_environment(env, make_actor(2) if actor is None else actor, **options)
+
+
+def kinds(diagnosis):
+    return {finding.kind for finding in diagnosis.findings}
+
+
+# -- complete environments ------------------------------------------------------------------------------------------
+
+
+def test_the_demo_is_fine():
+    diagnosis = check(ExportableCartPole(CartPole(seed=1)), load_trained_actor())
+    assert diagnosis.ok, diagnosis
+
+
+def complete(environment=tutorial.Environment, adapter=tutorial.ExportableEnv):
+    torch.manual_seed(0)
+    env = adapter(environment(data_source=tutorial.DataSource()))
+    source, manager = env.env.data_source, env.context_manager()
+    manager.add_component(Input("foo", lambda: source.foo))
+    manager.add_component(Output("output", lambda: env.env._output))
+    manager.add_component(Memory("actions", lambda: env.env._actions))
+    manager.add_group(Group("bar_baz", [Input("bar", lambda: source.bar), Input("baz", lambda: source.baz)]))
+    return env
+
+
+def test_the_tutorials_complete_environment_is_fine():
+    env = complete()
+    assert check(env, tutorial.Actor(env.env.num_obs, env.env.num_act)).ok
+
+
+def test_the_tutorials_environment_with_a_module_is_fine():
+    env = complete(tutorial.EnvironmentWithTorchModule)
+    env.context_manager().add_module(env.env.module)
+    assert check(env, tutorial.Actor(env.env.num_obs, env.env.num_act)).ok
+
+
+def test_the_tutorials_recurrent_actor_is_fine_once_its_state_is_registered():
+    env = complete()
+    actor = tutorial.RNNActor(env.env.num_obs, env.env.num_act)
+    actor(env.empty_actor_observations())
+    add_actor_memory(env.context_manager(), actor.get_state)
+    diagnosis = check(env, actor)
+    assert diagnosis.ok, diagnosis
+
+
+def test_the_tutorials_recurrent_actor_is_named_where_its_state_is_not_registered():
+    env = complete()
+    actor = tutorial.RNNActor(env.env.num_obs, env.env.num_act)
+    actor(env.empty_actor_observations())
+    errors = check(env, actor).errors
+    assert {item.kind for item in errors} == {Kind.MISSING_MEMORY}
+    assert all(item.tensor.startswith("actor.") for item in errors)
+
+
+# -- bad input ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", [0, -3])
+def test_a_check_needs_steps(steps):
+    with pytest.raises(EnvironmentError, match="steps of 1 or more"):
+        check(Simple(), steps=steps)
+
+
+@pytest.mark.parametrize("env", [None, 3, object()])
+def test_something_else_than_an_environment_is_a_finding(env):
+    assert kinds(check(env)) == {Kind.CAPTURE_FAILED}
+
+
+def test_something_else_than_an_actor_is_a_finding():
+    diagnosis = check(Simple(), "policy")
+    assert [item.what for item in diagnosis.findings] == ["An actor must be a torch.nn.Module, got str"]
+    assert diagnosis.suggestions == ("# Wrap a plain function in a module with a forward(obs).",)
+
+
+def test_an_actor_of_another_width_is_a_finding():
+    assert Kind.CAPTURE_FAILED in kinds(check(Simple(), make_actor(5)))
+
+
+def test_an_environment_that_fails_in_a_step_is_a_finding_with_its_line():
+    class Broken(Simple):
+        def move(self):
+            raise RuntimeError("the simulator is gone")
+
+    (finding,) = check(Broken()).errors
+    assert (finding.kind, finding.tensor) == (Kind.CANNOT_STEP, "env.step()")
+    assert "the simulator is gone" in finding.what and "(in move)" in finding.where
+
+
+def test_what_was_seen_before_a_failure_is_told():
+    class Late(Simple):
+        def __init__(self):
+            super().__init__()
+            self.imu = torch.zeros(1, 2)
+
+        def observe(self):
+            return super().observe() + self.imu
+
+        def move(self):
+            super().move()
+            self.imu = self.imu + 1
+            if self._steps == 3:
+                raise RuntimeError("out of battery")
+
+    diagnosis = check(Late())
+    assert kinds(diagnosis) >= {Kind.CANNOT_STEP, Kind.UNREGISTERED_INPUT}
+    assert diagnosis.steps == 3
+
+
+def test_a_step_that_returns_something_else_is_a_finding():
+    class Five(Simple):
+        def step(self, actions):
+            return (*super().step(actions), False, {}, 0)
+
+    (finding,) = check(Five()).errors
+    assert finding.kind is Kind.CANNOT_STEP
+    assert "whether the environment was reset" in finding.what
+
+
+def test_a_preparation_that_fails_is_a_finding():
+    class Unprepared(Simple):
+        def prepare_export(self):
+            raise FileNotFoundError("no checkpoint")
+
+    (finding,) = check(Unprepared()).findings
+    assert finding.kind is Kind.CAPTURE_FAILED
+    assert finding.what == "FileNotFoundError: no checkpoint"
+
+
+class Forgotten(Simple):
+    """Its imu is not registered, and goes back to zero at a reset."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.imu = torch.zeros(1, 2)
+
+    def observe(self):
+        return super().observe() + self.imu
+
+    def move(self):
+        super().move()
+        self.imu = self.imu + 1
+
+    def restart(self):
+        self.imu = torch.zeros(1, 2)
+
+
+def test_an_environment_that_resets_at_once_is_seen_through_its_hooks():
+    assert [item.tensor for item in check(Forgotten(reset_every=1)).errors] == ["env.imu"]
+
+
+def test_an_environment_that_resets_at_once_without_hooks_cannot_be_vouched_for():
+    class WithoutHooks(Forgotten):
+        def register_evaluation_hooks(self, update, reset, evaluate_substep):
+            pass
+
+    diagnosis = check(WithoutHooks(reset_every=1))
+    assert Kind.NOT_OBSERVED in kinds(diagnosis) and not diagnosis.ok
+    assert not [item for item in check(WithoutHooks(reset_every=2)).findings if item.kind is Kind.NOT_OBSERVED]
+
+
+# -- object graphs --------------------------------------------------------------------------------------------------
+
+
+def test_cycles_and_depth_are_no_obstacle():
+    class Deep(Forgotten):
+        def __init__(self):
+            super().__init__()
+            self.me = self
+            node = self.chain = SimpleNamespace()
+            for _ in range(500):
+                node.next = SimpleNamespace(back=node)
+                node = node.next
+
+    assert [item.tensor for item in check(Deep()).errors] == ["env.imu"]
+
+
+def test_a_huge_object_graph_is_walked_in_bounds():
+    class Huge(Forgotten):
+        def __init__(self):
+            super().__init__()
+            self.many = [[object() for _ in range(100)] for _ in range(5_000)]
+
+    assert [item.tensor for item in check(Huge()).errors] == ["env.imu"]
+
+
+def test_a_tensor_that_no_path_leads_to_is_reported_by_where_it_is_read():
+    hidden = torch.zeros(1, 2)
+
+    class Closed(Simple):
+        def observe(self):
+            return super().observe() + hidden
+
+        def move(self):
+            super().move()
+            hidden.add_(1)
+
+    (finding,) = check(Closed()).errors
+    assert finding.kind is Kind.UNREGISTERED_INPUT
+    assert finding.tensor == "a tensor that no attribute holds"
+    assert "test_check.py" in finding.where and "(in observe)" in finding.where
+    assert finding.suggestion.startswith("# keep the tensor that is read at")
+
+
+def test_properties_and_attribute_access_are_not_called():
+    class Sensitive:
+        def __init__(self):
+            self.imu = torch.zeros(1, 2)
+
+        @property
+        def temperature(self):
+            raise AssertionError("a property was called")
+
+        def __getattr__(self, name):
+            raise AssertionError(f"attribute access for {name}")
+
+        def __eq__(self, other):
+            raise AssertionError("compared")
+
+        __hash__ = None  # type: ignore[assignment]
+
+    class Holder(Simple):
+        def __init__(self):
+            super().__init__()
+            self.device = Sensitive()
+
+        def observe(self):
+            return super().observe() + self.device.imu
+
+        def move(self):
+            super().move()
+            self.device.imu += 1
+
+    assert [item.tensor for item in check(Holder()).errors] == ["env.device.imu"]
+
+
+def test_locks_threads_and_files_may_be_attributes(tmp_path: Path):
+    class Equipped(Simple):
+        def __init__(self):
+            super().__init__()
+            self.lock = threading.RLock()
+            self.thread = threading.current_thread()
+            self.log = (tmp_path / "log").open("w")
+
+    env = Equipped()
+    assert check(env).ok
+    env.log.close()
+
+
+def test_state_outside_of_every_object_is_noticed_as_a_difference():
+    class Global(Simple):
+        def observe(self):
+            return super().observe() + STATE_OF_THE_MODULE["phase"]
+
+        def move(self):
+            super().move()
+            STATE_OF_THE_MODULE["phase"] += 0.1
+
+    (finding,) = check(Global()).errors
+    assert (finding.kind, finding.tensor) == (Kind.UNEXPLAINED, "obs")
+    assert "obs_0" in finding.what and "actions" in finding.what
+
+
+STATE_OF_THE_MODULE = {"phase": 0.0}
+
+
+# -- what it leaves behind ------------------------------------------------------------------------------------------
+
+
+def test_the_environment_is_where_its_own_steps_lead():
+    """After a check the environment is as if it had only been stepped by the actor, by no more than a few steps."""
+    env, alone = Forgotten(), Forgotten()
+    check(env, steps=5)
+    actor = make_actor(2).eval()
+    with torch.no_grad():
+        for _ in range(env._steps):
+            alone.step(actor(alone.observations_reset()))
+    assert 5 <= env._steps <= 10
+    assert torch.equal(env.value, alone.value) and torch.equal(env.targets, alone.targets)
+
+
+def test_generators_modes_and_profilers_are_as_before():
+    def profiler(*_):
+        pass
+
+    env, actor = Forgotten(), make_actor(2).train()
+    torch.manual_seed(3), np.random.seed(3), random.seed(3)
+    before = torch.get_rng_state(), str(np.random.get_state()), random.getstate()
+    sys.setprofile(profiler)
+    try:
+        check(env, actor)
+        assert sys.getprofile() is profiler
+    finally:
+        sys.setprofile(None)
+    after = torch.get_rng_state(), str(np.random.get_state()), random.getstate()
+    assert torch.equal(before[0], after[0]) and before[1:] == after[1:]
+    assert all(module.training for module in actor.modules())
+
+
+def test_nothing_is_registered_behind_the_users_back():
+    env = Forgotten()
+    names = env.context_manager().get_input_names()
+    check(env)
+    assert env.context_manager().get_input_names() == names
+
+
+def test_an_environment_in_inference_mode_can_be_checked(tmp_path: Path):
+    with torch.inference_mode():
+        env, faulty = Simple(), Forgotten()
+    assert check(env).ok
+    assert [item.tensor for item in check(faulty).errors] == ["env.imu"]
+
+
+# -- constants ------------------------------------------------------------------------------------------------------
+
+
+class Randomised(Simple):
+    """Its friction is drawn anew at each reset, which is no news on the robot."""
+
+    def __init__(self):
+        super().__init__(reset_every=3)
+        self.friction = torch.ones(1, 2)
+
+    def observe(self):
+        return super().observe() * self.friction
+
+    def restart(self):
+        self.friction = torch.rand(1, 2, generator=self._noise)
+
+
+def test_a_constant_that_was_declared_is_not_mentioned(tmp_path: Path):
+    env = Randomised()
+    assert [item.tensor for item in check(env).errors] == ["env.friction"]
+    env.context_manager().add_constant("friction", lambda: env.friction)
+    diagnosis = check(env)
+    assert diagnosis.ok and not [item for item in diagnosis.findings if "friction" in item.tensor]
+
+
+def test_a_constant_that_nothing_reads_is_unused():
+    env = Simple()
+    env.context_manager().add_constant("gravity", lambda: torch.ones(3))
+    (finding,) = [item for item in check(env).findings if item.kind is Kind.UNUSED]
+    assert (finding.tensor, finding.severity) == ("gravity", Severity.INFO)
+
+
+def test_agreement_and_diagnosis_go_together(tmp_path: Path):
+    """What the check lets pass, an evaluation lets pass."""
+    env = Simple()
+    assert check(env).ok
+    assert_agrees(env, make_actor(2), tmp_path)
