@@ -221,7 +221,7 @@ def test_a_huge_object_graph_is_walked_in_bounds():
     class Huge(Forgotten):
         def __init__(self):
             super().__init__()
-            self.many = [[object() for _ in range(100)] for _ in range(5_000)]
+            self.many = [[SimpleNamespace(index=index) for index in range(100)] for _ in range(5_000)]
 
     assert [item.tensor for item in check(Huge()).errors] == ["env.imu"]
 

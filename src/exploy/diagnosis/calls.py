@@ -14,13 +14,19 @@ Calls = Counter[types.CodeType]
 
 @contextlib.contextmanager
 def on_each_call(function: Callable[[types.CodeType], None]) -> Iterator[None]:
-    """Call a function with the code of every function of the user's that is called meanwhile, on entry."""
+    """Call a function with the code of every function of the user's that is called meanwhile, on entry.
+
+    Under a profiler such as cProfile, nothing is called.
+    """
 
     def on_event(frame: types.FrameType, event: str, argument: object) -> None:
         if event == "call" and is_user_code(frame.f_code):
             function(frame.f_code)
 
     before = sys.getprofile()
+    if before is not None and not callable(before):  # a profiler in C, which could not be put back
+        yield
+        return
     sys.setprofile(on_event)
     try:
         yield

@@ -1,26 +1,50 @@
 """What every part of a check works on."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from exploy.diagnosis.calls import Calls
 from exploy.diagnosis.experiments import Experiments
 from exploy.diagnosis.pipeline_alone import OwnChanges
+from exploy.diagnosis.roles import Role
+from exploy.diagnosis.stale_cache import Probe
 from exploy.diagnosis.stepping import Evidence
 from exploy.diagnosis.suggestion import component_line, name_from_path
-from exploy.exporter.capture.program import Program
+from exploy.exporter.capture.program import FrozenTensor, Program
 
 
 @dataclass
 class Case:
-    """An environment with its captured program, what the program's stages change, and what was seen in the steps."""
+    """An environment with its captured program and all that was seen of it.
+
+    Attributes:
+        experiments: The environment and its actor, to try things out.
+        program: The captured program.
+        own_changes: What the pipeline changes with the simulator standing still.
+        evidence: What was seen while the environment made its steps.
+        allow_random: Whether the actor may draw random numbers.
+        calls_in_a_step: Functions that a step of the environment calls.
+        roles: What frozen tensors turned out to be, by name.
+        probes: What was seen of those that may be caches, when they were written.
+    """
 
     experiments: Experiments
     program: Program
     own_changes: OwnChanges
     evidence: Evidence
     allow_random: bool = False
+    calls_in_a_step: Calls = field(default_factory=Counter)
+    roles: dict[str, Role] = field(default_factory=dict)
+    probes: list[Probe] = field(default_factory=list)
     _suggested: set[str] = field(default_factory=set)
+
+    @property
+    def suspects(self) -> list[FrozenTensor]:
+        """Frozen tensors that matter and that something else than the pipeline changes."""
+        stored = (*self.program.frozen, *self.program.weights)
+        return [item for item in stored if self.roles.get(item.name) is Role.INPUT_OR_CACHE]
 
     def suggest(self, kind: str, path: str, name: str | None = None) -> str:
         """The line that registers what a path leads to, under a name that is still free unless one is given."""

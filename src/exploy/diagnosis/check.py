@@ -16,7 +16,9 @@ from exploy.diagnosis.ports import port_findings
 from exploy.diagnosis.program_session import ProgramSession
 from exploy.diagnosis.python_state import python_findings
 from exploy.diagnosis.randomness import random_findings
-from exploy.diagnosis.rates import decimation_findings
+from exploy.diagnosis.rates import calls_in_a_step, decimation_findings
+from exploy.diagnosis.roles import roles
+from exploy.diagnosis.stale_cache import probe
 from exploy.diagnosis.stepping import Evidence, step_and_watch
 from exploy.diagnosis.values import finite_findings, name_findings
 from exploy.errors import EnvironmentError, ExployError
@@ -90,24 +92,41 @@ def diagnose(
         allow_random: Whether the actor may draw random numbers.
     """
     experiments = Experiments(env, actor)
-    findings = name_findings(env)
-    own_changes = OwnChanges()
-    names: tuple[str, ...] = ()
+    own_changes, names, findings = OwnChanges(), _names(env), name_findings(env)
     try:
         own_changes = changes_of_pipeline(experiments, program)
-        names = checked_observation_names(env)
-    except EnvironmentError:
-        pass  # the names are a finding already
     except Exception as error:
         findings.append(_failure(Kind.CANNOT_STEP, "env", error))
     session = ProgramSession(program, actor, env.decimation, names)
     evidence = step_and_watch(experiments, program, session, steps)
+    findings += _from_steps(env, program, evidence, names)
     case = Case(experiments, program, own_changes, evidence, allow_random)
-    findings += _from_steps(experiments, program, evidence, names)
-    for detector in (frozen_findings, port_findings, random_findings, python_findings):
-        findings += _guarded(detector, case)
+    case.roles = roles(program, own_changes, evidence)
+    if evidence.error is None:
+        findings += _guarded(_probe, case)
+    with experiments.trial():
+        for detector in (_rate_findings, frozen_findings, port_findings, random_findings, python_findings):
+            findings += _guarded(detector, case)
     findings += _unexplained(case, findings)
     return Diagnosis(tuple(findings), evidence.steps)
+
+
+def _probe(case: Case) -> list[Finding]:
+    """Make some more real steps, to find out what they call and what they write."""
+    case.calls_in_a_step = calls_in_a_step(case.experiments)
+    case.probes = probe(case.experiments, case.suspects)
+    return []
+
+
+def _rate_findings(case: Case) -> list[Finding]:
+    return decimation_findings(case.experiments, case.calls_in_a_step)
+
+
+def _names(env: ExportableEnvironment) -> tuple[str, ...]:
+    try:
+        return checked_observation_names(env)
+    except EnvironmentError:
+        return ()  # which is a finding of its own
 
 
 def _without_program(env: ExportableEnvironment, actor: ExportableActor, steps: int, reason: Exception) -> Diagnosis:
@@ -115,12 +134,12 @@ def _without_program(env: ExportableEnvironment, actor: ExportableActor, steps: 
     experiments = Experiments(env, actor)
     findings = [_failure(Kind.CAPTURE_FAILED, "env", reason), *_guarded(name_findings, env)]
     evidence = step_and_watch(experiments, None, None, steps)
-    findings += _from_steps(experiments, None, evidence, ())
+    findings += _from_steps(env, None, evidence, ())
     return Diagnosis(tuple(findings), evidence.steps)
 
 
 def _from_steps(
-    experiments: Experiments, program: Program | None, evidence: Evidence, names: tuple[str, ...]
+    env: ExportableEnvironment, program: Program | None, evidence: Evidence, names: tuple[str, ...]
 ) -> list[Finding]:
     findings = finite_findings(evidence, program, names)
     if evidence.error is not None:
@@ -128,10 +147,8 @@ def _from_steps(
     if evidence.resets >= evidence.steps and not evidence.has_hooks:
         what = "the environment was reset at every step, so that no change of state could be seen"
         advice = "# let episodes last for several steps while the environment is checked"
-        findings.append(
-            Finding.of(Kind.NOT_OBSERVED, "env.step()", what, definition(type(experiments.env).step), advice)
-        )
-    return findings + _guarded(decimation_findings, experiments)
+        findings.append(Finding.of(Kind.NOT_OBSERVED, "env.step()", what, definition(type(env).step), advice))
+    return findings
 
 
 def _guarded(detector: Callable[[Subject], list[Finding]], subject: Subject) -> list[Finding]:

@@ -34,6 +34,7 @@ class Experiments:
     def __init__(self, env: ExportableEnvironment, actor: ExportableActor):
         self.env = env
         self.actor = actor
+        self._snapshot: Snapshot | None = None
 
     @property
     def roots(self) -> dict[str, object]:
@@ -50,10 +51,22 @@ class Experiments:
 
     @contextlib.contextmanager
     def trial(self) -> Iterator[Snapshot]:
-        """Everything done inside is taken back at the end, and before at `restore()` of the snapshot."""
-        snapshot = Snapshot(self.roots)
-        with snapshot, plain_torch(), ProtectUnseen(snapshot), snapshot.gradient_mode():
-            yield snapshot
+        """Everything done inside is taken back at the end, and before at `restore()` of the snapshot.
+
+        A trial inside of another one starts from, and goes back to, where the outer one started.
+        """
+        if self._snapshot is not None:
+            try:
+                yield self._snapshot
+            finally:
+                self._snapshot.restore()
+            return
+        snapshot = self._snapshot = Snapshot(self.roots)
+        try:
+            with snapshot, plain_torch(), ProtectUnseen(snapshot), snapshot.gradient_mode():
+                yield snapshot
+        finally:
+            self._snapshot = None
 
     def step(self) -> bool:
         """Make a real policy step, which is not taken back, and say whether the environment was reset.

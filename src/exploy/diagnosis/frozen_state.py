@@ -6,6 +6,7 @@ import torch
 from exploy.diagnosis.case import Case
 from exploy.diagnosis.finding import Finding, Kind
 from exploy.diagnosis.ports import detached_twins
+from exploy.diagnosis.roles import Role
 from exploy.diagnosis.stale_cache import Refresh, find_refreshes
 from exploy.diagnosis.stepping import Change
 from exploy.exporter.capture.geometry import Geometry
@@ -15,35 +16,22 @@ from exploy.exporter.capture.program import FrozenTensor
 
 def frozen_findings(case: Case) -> list[Finding]:
     """Unregistered inputs, missing memories, stale caches, and constants that are just that."""
-    findings: list[Finding] = []
-    suspects: list[FrozenTensor] = []
+    refreshes = find_refreshes(case.experiments, case.probes)
+    twins = detached_twins(case, case.suspects)
+    findings = []
     for frozen in (*case.program.frozen, *case.program.weights):
-        positions = _changed_positions(case, frozen)
-        if frozen.declared is not None:
-            continue
-        if positions is None:
-            findings += [] if frozen.is_weight else [_constant(frozen, "read, and never changed")]
-        elif not case.program.depends_on(frozen, positions):
-            findings.append(_constant(frozen, "changed, but no result depends on it"))
-        elif frozen.is_written or frozen.name in case.own_changes.tensors:
+        role = case.roles.get(frozen.name)
+        if role is Role.MEMORY:
             findings.append(_missing_memory(case, frozen))
-        else:
-            suspects.append(frozen)
-    refreshes = find_refreshes(case, suspects)
-    twins = detached_twins(case, suspects)
-    for frozen in suspects:
-        if frozen.name in refreshes:
+        elif role is Role.INPUT_OR_CACHE and frozen.name in refreshes:
             findings.append(_stale_cache(case, frozen, refreshes[frozen.name]))
-        else:
+        elif role is Role.INPUT_OR_CACHE:
             findings.append(_unregistered_input(case, frozen, twins.get(frozen.name)))
+        elif role is Role.IRRELEVANT:
+            findings.append(_constant(frozen, "changed, but no result depends on it"))
+        elif role is Role.CONSTANT and not frozen.is_weight:
+            findings.append(_constant(frozen, "read, and never changed"))
     return findings
-
-
-def _changed_positions(case: Case, frozen: FrozenTensor) -> np.ndarray | None:
-    own = case.own_changes.tensors.get(frozen.name, np.array([], dtype=np.int64))
-    change = case.evidence.changes.get(frozen.name)
-    positions = np.union1d(own, change.positions if change is not None else own).astype(np.int64)
-    return positions if positions.size else None
 
 
 def _constant(frozen: FrozenTensor, what: str) -> Finding:

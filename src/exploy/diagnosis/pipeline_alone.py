@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from exploy.diagnosis.experiments import Experiments
-from exploy.diagnosis.python_values import plain_values
+from exploy.diagnosis.python_values import PythonValues
 from exploy.exporter.capture.geometry import Geometry, has_memory
 from exploy.exporter.capture.program import FrozenTensor, Program
 
@@ -34,7 +34,7 @@ def changes_of_pipeline(experiments: Experiments, program: Program) -> OwnChange
     stored = [*program.frozen, *program.weights]
     with experiments.trial():
         places = {frozen.name: _place(experiments, frozen) for frozen in stored}
-        values = plain_values(experiments.roots)
+        values = PythonValues(experiments.roots)
         for _ in range(_POLICY_STEPS):
             experiments.policy_step()
             for frozen in stored:
@@ -43,8 +43,7 @@ def changes_of_pipeline(experiments: Experiments, program: Program) -> OwnChange
                     changes.tensors[frozen.name] = np.union1d(changes.tensors.get(frozen.name, positions), positions)
                 elif _has_moved(places[frozen.name], _place(experiments, frozen)):
                     changes.tensors.setdefault(frozen.name, np.array([], dtype=np.int64))
-            after = plain_values(experiments.roots)
-            changes.python |= {path for path, value in values.items() if path in after and after[path] != value}
+        changes.python = set(values.changed())
     return changes
 
 

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from exploy.diagnosis.case import Case
 from exploy.diagnosis.experiments import assign
 from exploy.diagnosis.finding import Finding, Kind, Severity
-from exploy.diagnosis.python_values import plain_values
+from exploy.diagnosis.python_values import PythonValues
 from exploy.exporter.capture.location import definition
 from exploy.exporter.capture.object_graph import walk
 from exploy.exporter.capture.program import OBSERVATIONS, RandomOperator
@@ -57,7 +57,7 @@ def _switch(case: Case) -> str | None:
     experiments = case.experiments
     flags = [
         path
-        for path, value in plain_values({"env": experiments.env}).items()
+        for path, value in PythonValues({"env": experiments.env}).values.items()
         if value is True and _NOISY_NAMES.search(path.rpartition(".")[2])
     ]
     with experiments.trial() as snapshot:

@@ -12,15 +12,33 @@ from exploy.exporter.core.environment_checks import checked_decimation
 _STEPS_TO_TRY = 3
 
 
-def decimation_findings(experiments: Experiments) -> list[Finding]:
+def calls_in_a_step(experiments: Experiments) -> Calls:
+    """The functions that a real step of the environment calls; none if the environment is reset in every step.
+
+    Raises:
+        Exception: Whatever the environment raises.
+    """
+    for _ in range(_STEPS_TO_TRY):
+        with counted_calls() as in_step:
+            was_reset = experiments.step()
+        if not was_reset:
+            return in_step
+    return Counter()
+
+
+def decimation_findings(experiments: Experiments, in_step: Calls) -> list[Finding]:
     """Whether a step of the environment applies actions as often as its decimation says.
 
-    Functions that only apply_actions() calls, of all the stages, are counted in a real step. Nothing is found where
-    there are none, where the step does not call them, or where the environment is reset in every step.
+    Functions that only apply_actions() calls, of all the stages, are counted. Nothing is found where there are none,
+    or where the step does not call them.
+
+    Args:
+        experiments: The environment and its actor.
+        in_step: What `calls_in_a_step()` has counted.
     """
     env = experiments.env
     stated = checked_decimation(env)
-    counted = applications_in_a_step(experiments)
+    counted = _ratio(_calls_of_apply_actions(experiments), in_step)
     if counted is None or counted == stated:
         return []
     return [
@@ -32,17 +50,6 @@ def decimation_findings(experiments: Experiments) -> list[Finding]:
             f"type(env).decimation = property(lambda self: {counted})",
         )
     ]
-
-
-def applications_in_a_step(experiments: Experiments) -> int | None:
-    """How often a real step of the environment applies actions, if that can be told."""
-    calls = _calls_of_apply_actions(experiments)
-    for _ in range(_STEPS_TO_TRY):
-        with counted_calls() as in_step:
-            was_reset = experiments.step()
-        if not was_reset:
-            return _ratio(calls, in_step)
-    return None
 
 
 def _calls_of_apply_actions(experiments: Experiments) -> Calls:

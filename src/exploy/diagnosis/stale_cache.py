@@ -15,9 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 from exploy.diagnosis.calls import on_each_call
-from exploy.diagnosis.case import Case
 from exploy.diagnosis.experiments import Experiments, assign
-from exploy.diagnosis.python_values import plain_values
+from exploy.diagnosis.python_values import PythonValues
 from exploy.diagnosis.suggestion import assignment, name_from_path
 from exploy.exporter.capture.location import calling_code
 from exploy.exporter.capture.program import FrozenTensor
@@ -42,33 +41,40 @@ class Refresh:
         return f'Connection(name="{name}", getter=lambda: {self.value!r}, setter=lambda value: {setter})'
 
 
-def find_refreshes(case: Case, suspects: list[FrozenTensor]) -> dict[str, Refresh]:
-    """For those of some frozen tensors that are caches: what makes the environment compute them anew.
+@dataclass(frozen=True)
+class Probe:
+    """What was seen of a tensor that may be a cache: Python values when it was written that are others since."""
 
-    Makes up to two more steps of the environment. A tensor for which nothing is found is taken for no cache.
+    frozen: FrozenTensor
+    values: tuple[tuple[str, object], ...]
+
+
+def probe(experiments: Experiments, suspects: list[FrozenTensor]) -> list[Probe]:
+    """Make two real steps of the environment, and see under which Python values it writes some frozen tensors.
+
+    Raises:
+        Exception: Whatever the environment raises.
     """
-    experiments = case.experiments
-    suspects = [frozen for frozen in suspects if frozen.live is None]
-    if not suspects or case.evidence.error is not None:
-        return {}
-    try:
-        writers = _writers(experiments, suspects)
-        if not writers:
-            return {}
-        moments = _values_on_entry(experiments, set(writers.values()))
-    except Exception:
-        return {}
-    refreshes: dict[str, Refresh] = {}
-    for frozen in suspects:
-        code = writers.get(frozen.name)
-        refresh = _search(experiments, frozen, moments.get(code, [])) if code is not None else None
-        if refresh is not None:
-            refreshes[frozen.name] = refresh
-    return refreshes
+    writers = _writers(experiments, [frozen for frozen in suspects if frozen.live is None])
+    if not writers:
+        return []
+    values = _values_on_entry(experiments, set(writers.values()))
+    return [Probe(frozen, values[writers[frozen.name]]) for frozen in suspects if frozen.name in writers]
+
+
+def find_refreshes(experiments: Experiments, probes: list[Probe]) -> dict[str, Refresh]:
+    """For those of some frozen tensors that are caches, by name: what makes the environment compute them anew.
+
+    A tensor for which nothing is found is taken for no cache.
+    """
+    found = {item.frozen.name: _search(experiments, item) for item in probes}
+    return {name: refresh for name, refresh in found.items() if refresh is not None}
 
 
 def _writers(experiments: Experiments, suspects: list[FrozenTensor]) -> dict[str, types.CodeType]:
     """The function that last wrote each tensor in a step of the environment, where torch code did that."""
+    if not suspects:
+        return {}
     with _WriteLog() as log:
         experiments.step()
     found = {}
@@ -82,36 +88,43 @@ def _writers(experiments: Experiments, suspects: list[FrozenTensor]) -> dict[str
 
 def _values_on_entry(
     experiments: Experiments, codes: set[types.CodeType]
-) -> dict[types.CodeType, list[dict[str, object]]]:
-    """The plain Python values at the first calls of some functions in a step of the environment."""
+) -> dict[types.CodeType, tuple[tuple[str, object], ...]]:
+    """Plain Python values at the first calls of some functions in a step that are others after the step."""
+    start = PythonValues(experiments.roots)
     moments: dict[types.CodeType, list[dict[str, object]]] = {code: [] for code in codes}
 
     def look(code: types.CodeType) -> None:
         if code in codes and len(moments[code]) < _MAX_LOOKS:
-            moments[code].append(plain_values(experiments.roots))
+            moments[code].append(start.changed())
 
     with on_each_call(look):
         experiments.step()
-    return moments
+    end = start.values | start.changed()
+    return {code: _others(start.values, seen, end) for code, seen in moments.items()}
 
 
-def _search(experiments: Experiments, frozen: FrozenTensor, moments: list[dict[str, object]]) -> Refresh | None:
+def _others(
+    start: dict[str, object], moments: list[dict[str, object]], end: dict[str, object]
+) -> tuple[tuple[str, object], ...]:
+    """Paths and values of some moments that are others in the end."""
+    found = [
+        (path, value)
+        for moment in moments
+        for path, value in (start | moment).items()
+        if path not in end or end[path] != value
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def _search(experiments: Experiments, item: Probe) -> Refresh | None:
     with experiments.trial() as snapshot:
-        now = plain_values(experiments.roots)
-        candidates = dict.fromkeys(
-            (path, value) for moment in moments for path, value in moment.items() if _differs(now, path, value)
-        )
-        for path, then in list(candidates)[:_MAX_TRIALS]:
+        for path, then in item.values[:_MAX_TRIALS]:
             for value in _values_to_try(then):
-                is_refreshed = _is_refreshed_by(experiments, frozen, path, value)
+                is_refreshed = _is_refreshed_by(experiments, item.frozen, path, value)
                 snapshot.restore()
                 if is_refreshed:
                     return Refresh(path, value, then)
     return None
-
-
-def _differs(now: dict[str, object], path: str, value: object) -> bool:
-    return path not in now if value is None else path in now and now[path] != value
 
 
 def _values_to_try(value: object) -> Iterator[object]:

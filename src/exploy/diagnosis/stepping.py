@@ -8,7 +8,7 @@ import torch
 
 from exploy.diagnosis.experiments import Experiments
 from exploy.diagnosis.program_session import ProgramSession
-from exploy.diagnosis.python_values import plain_values
+from exploy.diagnosis.python_values import PythonValues
 from exploy.exporter.capture.program import FrozenTensor, Program
 from exploy.exporter.core.components import to_numpy
 from exploy.exporter.core.environment_checks import checked_tensor
@@ -74,7 +74,6 @@ def step_and_watch(
     """
     watcher = _Watcher(experiments, program, session)
     evidence = watcher.evidence
-    evidence.python_before = plain_values(experiments.roots)
     try:
         if session is not None:
             env = experiments.env
@@ -113,7 +112,9 @@ class _Watcher:
         self._session = session
         self._watched = [*program.frozen, *program.weights] if program is not None else []
         rtol = max(TOLERANCE, 10 * program.precision if program is not None else 0.0)
-        self.evidence = Evidence(tally=_WatchingTally(TOLERANCE, rtol, self.note))
+        self._python = PythonValues(experiments.roots)
+        tally = _WatchingTally(TOLERANCE, rtol, self.note)
+        self.evidence = Evidence(tally=tally, python_before=self._python.values)
 
     def look(self, step: int) -> None:
         for frozen in self._watched:
@@ -130,10 +131,9 @@ class _Watcher:
             self.look_at_python()
 
     def look_at_python(self) -> None:
-        before, seen = self.evidence.python_before, self.evidence.python_after
-        for path, value in plain_values(self._experiments.roots).items():
-            if path in before and path not in seen and not _same(before[path], value):
-                seen[path] = value
+        for path, value in self._python.changed().items():
+            if path in self.evidence.python_before:
+                self.evidence.python_after.setdefault(path, value)
 
     def note(self, name: str, value: np.ndarray, step: int) -> None:
         """Note the first value of a tensor that is not finite."""
@@ -172,7 +172,3 @@ def _values_at(frozen: FrozenTensor, now: np.ndarray, position: int) -> tuple[ob
     elements = np.arange(frozen.value.size) if frozen.elements is None else frozen.elements
     before = frozen.value[np.searchsorted(elements, position)]
     return before.item(), now.reshape(-1)[position].item() if now.shape == frozen.shape else f"shape {now.shape}"
-
-
-def _same(one: object, two: object) -> bool:
-    return type(one) is type(two) and (one == two or (one != one and two != two))

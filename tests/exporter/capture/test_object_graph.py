@@ -42,7 +42,7 @@ PATHS = [
     "env._terms[3]._scale",
     "env.buffers[1]",
     "env.slotted.array",
-    "env.net.0.weight",
+    "env.net[0].weight",
 ]
 
 
@@ -78,7 +78,7 @@ def test_the_walk_is_bounded(monkeypatch):
         chain = [chain]
     assert len(list(walk({"env": chain}))) == object_graph.MAX_DEPTH + 1
     monkeypatch.setattr(object_graph, "MAX_OBJECTS", 10)
-    assert len(list(walk({"env": [object() for _ in range(50)]}))) == 10
+    assert len(list(walk({"env": [Term() for _ in range(50)]}))) == 10
 
 
 def test_closures_are_followed_on_request():
@@ -100,7 +100,7 @@ def test_memory_is_named_by_the_closest_tensor_around_it():
         return named.path if named else None
 
     assert name_of(robot._terms["joint_pos"]._scale) == "env._terms['joint_pos']._scale"
-    assert name_of(robot.net.state_dict()["0.weight"][1]) == "env.net.0.weight"
+    assert name_of(robot.net.state_dict()["0.weight"][1]) == "env.net[0].weight"
     assert name_of(torch.from_numpy(robot.slotted.array[1:])) == "env.slotted.array"
     assert name_of(torch.ones(2)) is None
 

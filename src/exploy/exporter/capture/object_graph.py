@@ -11,9 +11,8 @@ import re
 import threading
 import types
 import weakref
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -26,14 +25,33 @@ _LEAVES = (
     torch.Tensor, torch.dtype, torch.device, torch.Generator, np.ndarray, np.generic, np.random.Generator,
     logging.Logger, threading.Thread, weakref.ref, types.CellType,
 )  # fmt: skip
-_SCALARS = (str, bytes, int, float, complex, bool, type(None))
+_SCALARS = frozenset({str, bytes, int, float, complex, bool, type(None)})
+_CONTAINERS = (
+    dict, types.MappingProxyType, list, tuple, set, collections.deque,
+    types.MethodType, types.FunctionType, functools.partial,
+)  # fmt: skip
 _MODULE_DICTS = ("_parameters", "_buffers", "_modules")
 _STEP = re.compile(r"\.(?P<attribute>[^.\[\]]+)|\[(?P<key>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+)\]")
 _MISSING = object()
 
 
-@dataclass(frozen=True)
-class Found:
+Answer = TypeVar("Answer")
+
+
+def _remembered(question: Callable[[type], Answer]) -> Callable[[type], Answer]:
+    """Ask about each type once; by identity, since a metaclass may know no hash."""
+    known: dict[int, tuple[type, Answer]] = {}
+
+    def ask(kind: type) -> Answer:
+        entry = known.get(id(kind))
+        if entry is None:
+            entry = known[id(kind)] = (kind, question(kind))
+        return entry[1]
+
+    return ask
+
+
+class Found(NamedTuple):
     """An object that the walk met, and the way that leads to it, as one would write it in Python."""
 
     path: str
@@ -51,16 +69,18 @@ def walk(roots: dict[str, object], *, closures: bool = False, skip: tuple[type, 
         skip: Types whose instances are not entered.
     """
     queue = collections.deque((Found(name, value), 0) for name, value in roots.items())
-    seen: dict[int, object] = {}
-    while queue and len(seen) < MAX_OBJECTS:
+    seen = {id(value): value for value in roots.values()}
+    while queue:
         found, depth = queue.popleft()
-        if id(found.value) in seen:
-            continue
-        seen[id(found.value)] = found.value
         yield found
-        if depth < MAX_DEPTH and not isinstance(found.value, (*_LEAVES, *skip)):
-            children = _children(found, closures)
-            queue.extend((child, depth + 1) for child in children if not isinstance(child.value, _SCALARS))
+        if depth == MAX_DEPTH or len(seen) == MAX_OBJECTS:
+            continue
+        if _is_leaf(type(found.value)) or isinstance(found.value, skip):
+            continue
+        for child in _children(found, closures):
+            if id(child.value) not in seen and len(seen) < MAX_OBJECTS:
+                seen[id(child.value)] = child.value
+                queue.append((child, depth + 1))
 
 
 def state_of(value: object) -> dict[str, Any]:
@@ -79,16 +99,32 @@ def slots_of(value: object) -> dict[str, Any]:
 
 def has_slots(value: object) -> bool:
     """Whether the class of an object declares any slots."""
-    return any(True for _ in _slots(type(value)))
+    return bool(_slots(type(value)))
 
 
-def _slots(kind: type) -> Iterator[types.MemberDescriptorType]:
+@_remembered
+def _slots(kind: type) -> tuple[types.MemberDescriptorType, ...]:
+    slots = []
     for owner in kind.__mro__:
         names = owner.__dict__.get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:
             slot = owner.__dict__.get(name)
             if isinstance(slot, types.MemberDescriptorType):
-                yield slot
+                slots.append(slot)
+    return tuple(slots)
+
+
+@_remembered
+def _is_leaf(kind: type) -> bool:
+    return issubclass(kind, _LEAVES)
+
+
+@_remembered
+def _is_empty(kind: type) -> bool:
+    """Whether instances of a type are numbers, texts or None, or have no attributes or items to look at."""
+    if kind in _SCALARS:
+        return True
+    return not (kind.__dictoffset__ or _slots(kind) or issubclass(kind, (*_LEAVES, *_CONTAINERS)))
 
 
 def instance_dict(value: object) -> dict[str, Any]:
@@ -126,7 +162,7 @@ def _follow(value: object, attribute: str | None, key: str | None) -> Any:
         state = state_of(value)
         if attribute in state:
             return state[attribute]
-        for name in _MODULE_DICTS:
+        for name in _MODULE_DICTS if isinstance(value, torch.nn.Module) else ():
             if attribute in (state.get(name) or {}):
                 return state[name][attribute]
         return _MISSING
@@ -139,11 +175,12 @@ def _follow(value: object, attribute: str | None, key: str | None) -> Any:
 
 
 def _children(found: Found, closures: bool) -> Iterable[Found]:
-    path, value = found.path, found.value
+    """What an object holds, so far as there is anything to look at in that."""
+    path, value = found
     if isinstance(value, dict | types.MappingProxyType):
-        return [Found(f"{path}[{key!r}]", item) for key, item in list(value.items())]
+        return [Found(f"{path}[{key!r}]", item) for key, item in list(value.items()) if not _is_empty(type(item))]
     if isinstance(value, list | tuple | collections.deque):
-        return [Found(f"{path}[{index}]", item) for index, item in enumerate(value)]
+        return [Found(f"{path}[{index}]", item) for index, item in enumerate(value) if not _is_empty(type(item))]
     if isinstance(value, types.MethodType):
         return [Found(path, value.__self__)] if closures else []
     if isinstance(value, types.FunctionType):
@@ -152,14 +189,24 @@ def _children(found: Found, closures: bool) -> Iterable[Found]:
         return [Found(path, (value.func, value.args, value.keywords))] if closures else []
     if isinstance(value, torch.nn.Module):
         return _module_children(path, value)
-    return [Found(f"{path}.{name}", item) for name, item in state_of(value).items()]
+    return [Found(f"{path}.{name}", item) for name, item in state_of(value).items() if not _is_empty(type(item))]
 
 
 def _module_children(path: str, module: torch.nn.Module) -> list[Found]:
     state = dict(state_of(module))
     parts = [state.pop(name, None) for name in _MODULE_DICTS]
     named = {key: item for part in parts if isinstance(part, dict) for key, item in part.items()}
-    return [Found(f"{path}.{name}", item) for name, item in {**state, **named}.items()]
+    items = {**state, **named}.items()
+    return [Found(_module_path(path, module, name), item) for name, item in items if not _is_empty(type(item))]
+
+
+def _module_path(path: str, module: torch.nn.Module, name: str) -> str:
+    """Containers of modules are asked by index or key, as one would write it."""
+    if isinstance(module, torch.nn.Sequential | torch.nn.ModuleList) and name.isdigit():
+        return f"{path}[{int(name)}]"
+    if isinstance(module, torch.nn.ModuleDict) and name in module._modules:
+        return f"{path}[{name!r}]"
+    return f"{path}.{name}"
 
 
 def _closure(found: Found) -> list[Found]:
