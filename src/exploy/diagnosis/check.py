@@ -15,6 +15,7 @@ from exploy.diagnosis.pipeline_alone import OwnChanges, changes_of_pipeline
 from exploy.diagnosis.ports import port_findings
 from exploy.diagnosis.program_session import ProgramSession
 from exploy.diagnosis.python_state import python_findings
+from exploy.diagnosis.python_values import PythonValues
 from exploy.diagnosis.randomness import random_findings
 from exploy.diagnosis.rates import calls_in_a_step, decimation_findings
 from exploy.diagnosis.roles import roles
@@ -23,6 +24,7 @@ from exploy.diagnosis.stepping import Evidence, step_and_watch
 from exploy.diagnosis.values import finite_findings, name_findings
 from exploy.errors import EnvironmentError, ExployError
 from exploy.exporter.capture.capture import ONE_AT_A_TIME, capture
+from exploy.exporter.capture.garbage import no_garbage_collection
 from exploy.exporter.capture.location import UNKNOWN, definition, raising_line
 from exploy.exporter.capture.program import Program
 from exploy.exporter.core.actor import ExportableActor, make_exportable_actor
@@ -59,7 +61,7 @@ def check_environment(
     """
     if steps < 1:
         raise EnvironmentError(f"check_environment() needs steps of 1 or more, got {steps}.")
-    with ONE_AT_A_TIME:
+    with ONE_AT_A_TIME, no_garbage_collection():
         try:
             exportable = make_exportable_actor(actor)
             env.prepare_export()
@@ -93,12 +95,13 @@ def diagnose(
     """
     experiments = Experiments(env, actor)
     own_changes, names, findings = OwnChanges(), _names(env), name_findings(env)
+    values = PythonValues(experiments.roots)
     try:
-        own_changes = changes_of_pipeline(experiments, program)
+        own_changes = changes_of_pipeline(experiments, program, values)
     except Exception as error:
         findings.append(_failure(Kind.CANNOT_STEP, "env", error))
     session = ProgramSession(program, actor, env.decimation, names)
-    evidence = step_and_watch(experiments, program, session, steps)
+    evidence = step_and_watch(experiments, program, session, values, steps)
     findings += _from_steps(env, program, evidence, names)
     case = Case(experiments, program, own_changes, evidence, allow_random)
     case.roles = roles(program, own_changes, evidence)
@@ -133,7 +136,7 @@ def _without_program(env: ExportableEnvironment, actor: ExportableActor, steps: 
     """What can be said of an environment that cannot be captured."""
     experiments = Experiments(env, actor)
     findings = [_failure(Kind.CAPTURE_FAILED, "env", reason), *_guarded(name_findings, env)]
-    evidence = step_and_watch(experiments, None, None, steps)
+    evidence = step_and_watch(experiments, None, None, PythonValues(experiments.roots), steps)
     findings += _from_steps(env, None, evidence, ())
     return Diagnosis(tuple(findings), evidence.steps)
 

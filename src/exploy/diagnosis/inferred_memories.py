@@ -7,6 +7,7 @@ import torch
 
 from exploy.diagnosis.experiments import Experiments
 from exploy.diagnosis.pipeline_alone import changes_of_pipeline
+from exploy.diagnosis.python_values import PythonValues
 from exploy.diagnosis.suggestion import name_from_path
 from exploy.exporter.capture.program import FrozenTensor, Program
 from exploy.exporter.core.actor import ExportableActor
@@ -76,7 +77,7 @@ class InferredMemories:
 
 def missing_memories(experiments: Experiments, program: Program) -> list[FrozenTensor]:
     """Frozen tensors that the pipeline changes and that results depend on."""
-    changed = changes_of_pipeline(experiments, program).tensors
+    changed = changes_of_pipeline(experiments, program, PythonValues({})).tensors
     return [
         frozen
         for frozen in (*program.frozen, *program.weights)

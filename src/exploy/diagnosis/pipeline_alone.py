@@ -24,8 +24,13 @@ class OwnChanges:
     python: set[str] = field(default_factory=set)
 
 
-def changes_of_pipeline(experiments: Experiments, program: Program) -> OwnChanges:
+def changes_of_pipeline(experiments: Experiments, program: Program, values: PythonValues) -> OwnChanges:
     """Run two policy steps on trial, right after the capture, and note what they change.
+
+    Args:
+        experiments: The environment and its actor.
+        program: The result of the capture.
+        values: The Python values as they are now.
 
     Raises:
         Exception: Whatever the environment raises.
@@ -34,7 +39,6 @@ def changes_of_pipeline(experiments: Experiments, program: Program) -> OwnChange
     stored = [*program.frozen, *program.weights]
     with experiments.trial():
         places = {frozen.name: _place(experiments, frozen) for frozen in stored}
-        values = PythonValues(experiments.roots)
         for _ in range(_POLICY_STEPS):
             experiments.policy_step()
             for frozen in stored:

@@ -1,9 +1,10 @@
 """The plain Python values that live objects hold: numbers, flags, texts, and None."""
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from exploy.exporter.capture.object_graph import state_of, walk
+from exploy.exporter.capture.object_graph import asked_once, has_slots, instance_dict, state_of, walk
 from exploy.exporter.capture.paths import BOOKKEEPING
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -23,7 +24,7 @@ class PythonValues:
         for found in walk(roots, skip=BOOKKEEPING):
             items = _items(found.value)
             if items:
-                self._holders.append((found.path, found.value, items))
+                self._holders.append((found.path, found.value, dict(items)))
                 self.values.update(_plain(found.path, found.value, items))
 
     def changed(self) -> dict[str, object]:
@@ -34,17 +35,17 @@ class PythonValues:
         changed: dict[str, object] = {}
         for path, holder, before in self._holders:
             now = _items(holder)
-            for key in before if len(before) == len(now) else before.keys() & now.keys():
-                value = now.get(key, _MISSING)
-                if value is before[key] or value is _MISSING:
-                    continue
-                where = _path_of(path, holder, key)
-                if isinstance(value, _PLAIN):
-                    if not _same(before[key], value):
-                        changed[where] = value
-                elif not isinstance(before[key], _PLAIN):
-                    changed.update(self._changed_below(where, value))
+            if len(now) == len(before) and all(map(operator.is_, now.values(), before.values())):
+                continue
+            for key, value in now.items():
+                if value is not before.get(key, value):
+                    changed.update(self._change(_path_of(path, holder, key), before[key], value))
         return changed
+
+    def _change(self, path: str, before: object, now: object) -> dict[str, object]:
+        if isinstance(now, _PLAIN):
+            return {} if _same(before, now) else {path: now}
+        return {} if isinstance(before, _PLAIN) else self._changed_below(path, now)
 
     def _changed_below(self, path: str, replacement: object) -> dict[str, object]:
         values: dict[str, object] = {}
@@ -62,13 +63,23 @@ def _plain(path: str, holder: object, items: dict[Any, Any]) -> dict[str, object
 
 
 def _items(holder: Any) -> dict[Any, Any]:
-    if isinstance(holder, Mapping):
-        return {key: value for key, value in list(holder.items()) if isinstance(key, str | int)}
-    if isinstance(holder, list):
-        return dict(enumerate(holder))
-    if isinstance(holder, (*BOOKKEEPING, type)):
-        return {}
-    return state_of(holder)
+    """What an object holds by name, index or key; the object's own dictionary where it has just that."""
+    return _way_to_look(type(holder))(holder)
+
+
+@asked_once
+def _way_to_look(kind: type) -> Callable[[Any], dict[Any, Any]]:
+    if issubclass(kind, Mapping):
+        return _entries
+    if issubclass(kind, list):
+        return lambda holder: dict(enumerate(holder))
+    if issubclass(kind, (*BOOKKEEPING, type)):
+        return lambda holder: {}
+    return state_of if has_slots(kind) else instance_dict
+
+
+def _entries(holder: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {key: value for key, value in list(holder.items()) if isinstance(key, str | int)}
 
 
 def _path_of(path: str, holder: object, key: Any) -> str:

@@ -13,8 +13,8 @@ from exploy.diagnosis.experiments import assign
 from exploy.diagnosis.finding import Finding, Kind, Severity
 from exploy.diagnosis.python_values import PythonValues
 from exploy.exporter.capture.location import definition
-from exploy.exporter.capture.object_graph import walk
 from exploy.exporter.capture.program import OBSERVATIONS, RandomOperator
+from exploy.exporter.capture.snapshot import Snapshot
 from exploy.exporter.capture.two_rates import ACT, OBSERVE
 from exploy.exporter.core.components import to_numpy
 
@@ -92,7 +92,7 @@ def _hidden(case: Case) -> list[Finding]:
     with experiments.trial() as snapshot:
         one = to_numpy(experiments.observe())
         snapshot.restore()
-        _advance_generators(experiments.roots)
+        _advance_generators(snapshot)
         two = to_numpy(experiments.observe())
     if np.array_equal(one, two, equal_nan=one.dtype.kind == "f"):
         return []
@@ -107,10 +107,9 @@ def _hidden(case: Case) -> list[Finding]:
     ]
 
 
-def _advance_generators(roots: dict[str, object]) -> None:
+def _advance_generators(snapshot: Snapshot) -> None:
     """Let every generator but torch's give other numbers from now on."""
     np.random.seed(_SEED)
     random.seed(_SEED)
-    for found in walk(roots, closures=True):
-        if isinstance(found.value, np.random.Generator | random.Random):
-            found.value.random()
+    for generator in snapshot.generators:
+        generator.random()

@@ -60,6 +60,7 @@ def step_and_watch(
     experiments: Experiments,
     program: Program | None,
     session: ProgramSession | None,
+    values: PythonValues,
     steps: int,
 ) -> Evidence:
     """Make some policy steps, and compare, watch and note.
@@ -70,9 +71,10 @@ def step_and_watch(
         experiments: The environment and its actor.
         program: The captured program, if there is one.
         session: The same to be stepped beside the environment.
+        values: The Python values as they are now.
         steps: How many policy steps to make.
     """
-    watcher = _Watcher(experiments, program, session)
+    watcher = _Watcher(experiments, program, session, values)
     evidence = watcher.evidence
     try:
         if session is not None:
@@ -107,12 +109,18 @@ def _step_alone(experiments: Experiments, steps: int, watcher: "_Watcher") -> No
 class _Watcher:
     """Looks at frozen tensors, inputs and Python values, and notes what it has not seen before."""
 
-    def __init__(self, experiments: Experiments, program: Program | None, session: ProgramSession | None):
+    def __init__(
+        self,
+        experiments: Experiments,
+        program: Program | None,
+        session: ProgramSession | None,
+        values: PythonValues,
+    ):
         self._experiments = experiments
         self._session = session
         self._watched = [*program.frozen, *program.weights] if program is not None else []
         rtol = max(TOLERANCE, 10 * program.precision if program is not None else 0.0)
-        self._python = PythonValues(experiments.roots)
+        self._python = values
         tally = _WatchingTally(TOLERANCE, rtol, self.note)
         self.evidence = Evidence(tally=tally, python_before=self._python.values)
 

@@ -38,7 +38,7 @@ _MISSING = object()
 Answer = TypeVar("Answer")
 
 
-def _remembered(question: Callable[[type], Answer]) -> Callable[[type], Answer]:
+def asked_once(question: Callable[[type], Answer]) -> Callable[[type], Answer]:
     """Ask about each type once; by identity, since a metaclass may know no hash."""
     known: dict[int, tuple[type, Answer]] = {}
 
@@ -97,12 +97,12 @@ def slots_of(value: object) -> dict[str, Any]:
     return state
 
 
-def has_slots(value: object) -> bool:
-    """Whether the class of an object declares any slots."""
-    return bool(_slots(type(value)))
+def has_slots(kind: type) -> bool:
+    """Whether a class declares any slots."""
+    return bool(_slots(kind))
 
 
-@_remembered
+@asked_once
 def _slots(kind: type) -> tuple[types.MemberDescriptorType, ...]:
     slots = []
     for owner in kind.__mro__:
@@ -114,12 +114,12 @@ def _slots(kind: type) -> tuple[types.MemberDescriptorType, ...]:
     return tuple(slots)
 
 
-@_remembered
+@asked_once
 def _is_leaf(kind: type) -> bool:
     return issubclass(kind, _LEAVES)
 
 
-@_remembered
+@asked_once
 def _is_empty(kind: type) -> bool:
     """Whether instances of a type are numbers, texts or None, or have no attributes or items to look at."""
     if kind in _SCALARS:

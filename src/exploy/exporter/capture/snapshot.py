@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import operator
 import random
 import types
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_iter
 
 from exploy.exporter.capture.geometry import has_memory
-from exploy.exporter.capture.object_graph import has_slots, instance_dict, slots_of, walk
+from exploy.exporter.capture.object_graph import asked_once, has_slots, instance_dict, slots_of, walk
 
 _MISSING = object()
 
@@ -23,7 +24,8 @@ class Snapshot:
 
     Used as a context manager it restores on leaving, whether or not an error occurred. Tensor contents are kept
     by storage, so that views and aliases cost nothing extra. Objects beyond the bounds of the walk are not seen;
-    `protect()` adds a tensor that turns up later, before it is written to.
+    `protect()` adds a tensor that turns up later, before it is written to. `generators` are those of numpy and Python
+    that were found.
     """
 
     def __init__(self, roots: dict[str, object]):
@@ -36,8 +38,9 @@ class Snapshot:
         self._slots: list[tuple[object, dict[str, Any]]] = []
         self._cells: list[tuple[types.CellType, Any]] = []
         self._restore_generators: list[Callable[[], object]] = _global_generators()
-        for found in walk(roots, closures=True):
-            self._remember(found.path, found.value)
+        self.generators: list[np.random.Generator | random.Random] = []
+        for path, value in walk(roots, closures=True):
+            _way_to_keep(type(value))(self, path, value)
 
     def __enter__(self) -> "Snapshot":
         return self
@@ -118,49 +121,85 @@ class Snapshot:
                     changes.append(f"{path}.{key}: {before!r} -> {now!r}")
         return changes
 
-    def _remember(self, path: str, value: Any) -> None:
-        if isinstance(value, torch.Tensor):
-            if has_memory(value):
-                self._tensors.append((value, value.detach()))
-                self.protect(value)
-        elif isinstance(value, np.ndarray):
-            if value.dtype.kind != "O" and value.flags.writeable:
-                self._arrays.append((value, value.copy()))
-        elif isinstance(value, dict):
-            self._attributes.append((path, value, dict(value)))
-        elif isinstance(value, list | collections.deque):
-            self._sequences.append((value, list(value)))
-        elif isinstance(value, types.CellType):
-            self._cells.append((value, value.cell_contents))
-        elif isinstance(value, set):
-            self._sets.append((value, set(value)))
-        elif isinstance(value, torch.Generator):
-            state = value.get_state()
-            self._restore_generators.append(lambda: value.set_state(state))
-        elif isinstance(value, np.random.Generator):
-            self._restore_generators.append(_numpy_restorer(value))
-        elif isinstance(value, random.Random):
-            python_state = value.getstate()
-            self._restore_generators.append(lambda: value.setstate(python_state))
-        else:
-            self._remember_attributes(path, value)
+    def _keep_tensor(self, path: str, value: torch.Tensor) -> None:
+        if has_memory(value):
+            self._tensors.append((value, value.detach()))
+            self.protect(value)
 
-    def _remember_attributes(self, path: str, value: object) -> None:
-        if isinstance(value, type | types.ModuleType):
-            return
+    def _keep_array(self, path: str, value: np.ndarray) -> None:
+        if value.dtype.kind != "O" and value.flags.writeable:
+            self._arrays.append((value, value.copy()))
+
+    def _keep_mapping(self, path: str, value: dict[Any, Any]) -> None:
+        self._attributes.append((path, value, dict(value)))
+
+    def _keep_sequence(self, path: str, value: Any) -> None:
+        self._sequences.append((value, list(value)))
+
+    def _keep_cell(self, path: str, value: types.CellType) -> None:
+        self._cells.append((value, value.cell_contents))
+
+    def _keep_set(self, path: str, value: set[Any]) -> None:
+        self._sets.append((value, set(value)))
+
+    def _keep_torch_generator(self, path: str, value: torch.Generator) -> None:
+        state = value.get_state()
+        self._restore_generators.append(lambda: value.set_state(state))
+
+    def _keep_numpy_generator(self, path: str, value: np.random.Generator) -> None:
+        self.generators.append(value)
+        self._restore_generators.append(_numpy_restorer(value))
+
+    def _keep_python_generator(self, path: str, value: random.Random) -> None:
+        self.generators.append(value)
+        state = value.getstate()
+        self._restore_generators.append(lambda: value.setstate(state))
+
+    def _keep_attributes(self, path: str, value: object) -> None:
         attributes = instance_dict(value)
-        if has_slots(value):
-            self._slots.append((value, slots_of(value)))
-        if not attributes:
-            return
-        self._attributes.append((path, attributes, dict(attributes)))
-        if isinstance(value, torch.nn.Module):
-            for name in ("_parameters", "_buffers", "_modules"):
-                if isinstance(attributes.get(name), dict):
-                    self._attributes.append((path, attributes[name], dict(attributes[name])))
+        if attributes:
+            self._attributes.append((path, attributes, dict(attributes)))
+
+    def _keep_slots(self, path: str, value: object) -> None:
+        self._slots.append((value, slots_of(value)))
+        self._keep_attributes(path, value)
+
+    def _keep_module(self, path: str, value: torch.nn.Module) -> None:
+        self._keep_slots(path, value)
+        for name in ("_parameters", "_buffers", "_modules"):
+            part = instance_dict(value).get(name)
+            if isinstance(part, dict):
+                self._keep_mapping(path, part)
         if isinstance(value, torch.jit.ScriptModule):
             for tensor in (*value.parameters(), *value.buffers()):
                 self.protect(tensor)
+
+    def _keep_nothing(self, path: str, value: object) -> None:
+        pass
+
+
+_WAYS: tuple[tuple[tuple[type, ...], Callable[[Snapshot, str, Any], None]], ...] = (
+    ((torch.Tensor,), Snapshot._keep_tensor),
+    ((np.ndarray,), Snapshot._keep_array),
+    ((dict,), Snapshot._keep_mapping),
+    ((list, collections.deque), Snapshot._keep_sequence),
+    ((types.CellType,), Snapshot._keep_cell),
+    ((set,), Snapshot._keep_set),
+    ((torch.Generator,), Snapshot._keep_torch_generator),
+    ((np.random.Generator,), Snapshot._keep_numpy_generator),
+    ((random.Random,), Snapshot._keep_python_generator),
+    ((torch.nn.Module,), Snapshot._keep_module),
+    ((type, types.ModuleType), Snapshot._keep_nothing),
+)
+
+
+@asked_once
+def _way_to_keep(kind: type) -> Callable[[Snapshot, str, Any], None]:
+    """How the state of objects of a type is remembered."""
+    for kinds, way in _WAYS:
+        if issubclass(kind, kinds):
+            return way
+    return Snapshot._keep_slots if has_slots(kind) else Snapshot._keep_attributes
 
 
 class ProtectUnseen(TorchFunctionMode):
@@ -180,6 +219,13 @@ class ProtectUnseen(TorchFunctionMode):
 
 
 def _restore_mapping(current: dict[Any, Any], saved: dict[Any, Any]) -> None:
+    is_same = operator.is_
+    if (
+        len(current) == len(saved)
+        and all(map(is_same, current, saved))
+        and all(map(is_same, current.values(), saved.values()))
+    ):
+        return
     if list(current) != list(saved):
         current.clear()
     for key, value in saved.items():

@@ -16,6 +16,7 @@ from exploy.exporter.backends.onnx.file import replacing, serialize
 from exploy.exporter.backends.onnx.lowering import lower
 from exploy.exporter.backends.onnx.two_paths import TwoPaths, join_paths
 from exploy.exporter.capture.capture import ONE_AT_A_TIME, capture
+from exploy.exporter.capture.garbage import no_garbage_collection
 from exploy.exporter.capture.program import Program
 from exploy.exporter.core.actor import make_exportable_actor
 from exploy.exporter.core.description import build_contract, build_metadata, frozen_line, summary
@@ -162,7 +163,7 @@ class OnnxEnvironmentExporter(torch.nn.Module):
             ExployError: One of its kinds; nothing is written then.
         """
         target = _target(onnx_path, onnx_file_name)
-        with ONE_AT_A_TIME:
+        with ONE_AT_A_TIME, no_garbage_collection():
             return self._export(target, model_source)
 
     def _export(self, target: Path, model_source: dict[str, Any] | None) -> Path:
