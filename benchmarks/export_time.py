@@ -1,4 +1,4 @@
-"""How long an export takes, verification included, beside a plain export of the network alone.
+"""How long an export takes, verification included, beside a plain export of the network alone; and a check beside it.
 
 Rounds of all candidates are interleaved, after one warm-up round each; the figure is the ratio of medians.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 
+import exploy
 from benchmarks.mlp_environment import NUM_OBSERVATIONS, MlpEnvironment, make_network
 from exploy.exporter.core.components import Group, Input, Memory, Output
 from exploy.exporter.core.exporter import export_environment_as_onnx
@@ -68,12 +69,18 @@ def main() -> None:
             "exploy tutorial": lambda: export_environment_as_onnx(tutorial_env, tutorial_actor, folder, "tutorial"),
             "plain MLP": lambda: plain_export(network, NUM_OBSERVATIONS, folder / "plain_mlp.onnx"),
             "exploy MLP": lambda: export_environment_as_onnx(mlp_env, network, folder, "mlp"),
+            "check tutorial": lambda: exploy.check_environment(tutorial_env, tutorial_actor),
+            "check MLP": lambda: exploy.check_environment(mlp_env, network),
         }
     )
     print(f"{'':10} {'network alone':>15} {'exploy, verified':>18} {'ratio':>7}   (median of {ROUNDS} rounds)")
     for name in ("tutorial", "MLP"):
         plain, ours = medians[f"plain {name}"], medians[f"exploy {name}"]
         print(f"{name:10} {plain:13.2f} s {ours:16.2f} s {ours / plain:7.2f}")
+    print(f"\n{'':10} {'check_environment':>18} {'of an export':>14}   (its 20 steps and more included)")
+    for name in ("tutorial", "MLP"):
+        check, export = medians[f"check {name}"], medians[f"exploy {name}"]
+        print(f"{name:10} {check:16.2f} s {check / export:14.2f}")
     weights = sum(value.numel() * value.element_size() for value in network.parameters())
     size = (folder / "mlp.onnx").stat().st_size
     print(f"\nfile of the MLP: {size} bytes, {size / weights:.4f} times its weights ({weights} bytes)")

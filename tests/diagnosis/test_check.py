@@ -1,5 +1,6 @@
 """check_environment() never fails on what it is given, changes nothing but by stepping, and sees far enough."""
 
+import gc
 import random
 import sys
 import threading
@@ -326,6 +327,7 @@ def test_generators_modes_and_profilers_are_as_before():
         pass
 
     env, actor = Forgotten(), make_actor(2).train()
+    assert gc.isenabled()
     torch.manual_seed(3), np.random.seed(3), random.seed(3)
     before = torch.get_rng_state(), str(np.random.get_state()), random.getstate()
     sys.setprofile(profiler)
@@ -337,6 +339,7 @@ def test_generators_modes_and_profilers_are_as_before():
     after = torch.get_rng_state(), str(np.random.get_state()), random.getstate()
     assert torch.equal(before[0], after[0]) and before[1:] == after[1:]
     assert all(module.training for module in actor.modules())
+    assert gc.isenabled()
 
 
 def test_nothing_is_registered_behind_the_users_back():
