@@ -84,5 +84,5 @@ def missing_memories(experiments: Experiments, program: Program) -> list[FrozenT
         if frozen.name in changed
         and frozen.declared is None
         and frozen.live is None
-        and program.depends_on(frozen, changed[frozen.name] if changed[frozen.name].size else None)
+        and program.depends_on(frozen, changed[frozen.name] if changed[frozen.name].any() else None)
     ]

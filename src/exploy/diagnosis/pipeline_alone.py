@@ -1,5 +1,6 @@
 """What the pipeline changes by itself, with the simulator standing still."""
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +16,7 @@ _POLICY_STEPS = 2
 
 @dataclass
 class OwnChanges:
-    """What two policy steps have changed: elements of frozen tensors, and Python values by path.
+    """What two policy steps have changed: elements of frozen tensors, as flags, and Python values by path.
 
     A tensor that was replaced by another of the same value has no elements that changed.
     """
@@ -42,11 +43,11 @@ def changes_of_pipeline(experiments: Experiments, program: Program, values: Pyth
         for _ in range(_POLICY_STEPS):
             experiments.policy_step()
             for frozen in stored:
-                positions = frozen.changed_positions(experiments.live(frozen))
-                if positions is not None:
-                    changes.tensors[frozen.name] = np.union1d(changes.tensors.get(frozen.name, positions), positions)
-                elif _has_moved(places[frozen.name], _place(experiments, frozen)):
-                    changes.tensors.setdefault(frozen.name, np.array([], dtype=np.int64))
+                elements = frozen.changed_elements(experiments.live(frozen))
+                if elements is None and _has_moved(places[frozen.name], _place(experiments, frozen)):
+                    elements = np.zeros(math.prod(frozen.shape), dtype=bool)
+                if elements is not None:
+                    changes.tensors[frozen.name] = changes.tensors.get(frozen.name, elements) | elements
         changes.python = set(values.changed())
     return changes
 

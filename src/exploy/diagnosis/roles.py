@@ -1,5 +1,6 @@
 """What the tensors that a file would keep as constants turn out to be."""
 
+import math
 from enum import Enum, auto
 
 import numpy as np
@@ -25,12 +26,13 @@ def roles(program: Program, own_changes: OwnChanges, evidence: Evidence) -> dict
 
 
 def _role(frozen: FrozenTensor, program: Program, own_changes: OwnChanges, evidence: Evidence) -> Role:
-    nowhere = np.array([], dtype=np.int64)
-    change = evidence.changes.get(frozen.name)
-    own = own_changes.tensors.get(frozen.name, nowhere)
-    positions = np.union1d(own, nowhere if change is None else change.positions).astype(np.int64)
-    if not positions.size:
+    elements = np.zeros(math.prod(frozen.shape), dtype=bool)
+    if frozen.name in own_changes.tensors:
+        elements |= own_changes.tensors[frozen.name]
+    if frozen.name in evidence.changes:
+        elements |= evidence.changes[frozen.name].elements
+    if not elements.any():
         return Role.CONSTANT
-    if not program.depends_on(frozen, positions):
+    if not program.depends_on(frozen, elements):
         return Role.IRRELEVANT
     return Role.MEMORY if frozen.is_written or frozen.name in own_changes.tensors else Role.INPUT_OR_CACHE

@@ -26,7 +26,7 @@ class Change:
     first_step: int
     first_position: int
     steps: set[int]
-    positions: np.ndarray
+    elements: np.ndarray
     before: object
     after: object
 
@@ -126,10 +126,13 @@ class _Watcher:
 
     def look(self, step: int) -> None:
         for frozen in self._watched:
+            known = self.evidence.changes.get(frozen.name)
+            if known is not None and step in known.steps:
+                continue
             live = self._experiments.live(frozen)
-            positions = frozen.changed_positions(live)
-            if positions is not None and len(positions):
-                self._note_change(frozen, positions, live, step)
+            elements = frozen.changed_elements(live)
+            if elements is not None:
+                self._note_change(frozen, elements, live, step)
         for item in self._experiments.env.context_manager().get_input_components():
             self.note(item.input_name, to_numpy(item.fetch()), step)
 
@@ -151,16 +154,16 @@ class _Watcher:
         values = dict(self._session.last_values) if self._session is not None else {}
         self.evidence.not_finite[name] = NotFinite(step, index, float(value[index]), values)
 
-    def _note_change(self, frozen: FrozenTensor, positions: np.ndarray, live: object, step: int) -> None:
+    def _note_change(self, frozen: FrozenTensor, elements: np.ndarray, live: object, step: int) -> None:
         known = self.evidence.changes.get(frozen.name)
         if known is not None:
             known.steps.add(step)
-            known.positions = np.union1d(known.positions, positions)
+            known.elements |= elements
             return
         now = to_numpy(live) if isinstance(live, torch.Tensor) else np.asarray(live)
-        first = int(positions[0])
+        first = int(elements.argmax())
         before, after = _values_at(frozen, now, first)
-        self.evidence.changes[frozen.name] = Change(step, first, {step}, positions, before, after)
+        self.evidence.changes[frozen.name] = Change(step, first, {step}, elements, before, after)
 
 
 class _WatchingTally(Tally):
@@ -177,6 +180,5 @@ class _WatchingTally(Tally):
 
 
 def _values_at(frozen: FrozenTensor, now: np.ndarray, position: int) -> tuple[object, object]:
-    elements = np.arange(frozen.value.size) if frozen.elements is None else frozen.elements
-    before = frozen.value[np.searchsorted(elements, position)]
+    before = frozen.value[position if frozen.elements is None else np.searchsorted(frozen.elements, position)]
     return before.item(), now.reshape(-1)[position].item() if now.shape == frozen.shape else f"shape {now.shape}"

@@ -188,8 +188,8 @@ class _EnvironmentCheck:
         roots = live_objects(self._env, self._actor)
         changed = []
         for frozen in (*self._program.frozen, *self._program.weights):
-            positions = frozen.changed_positions(resolve_in(roots, frozen.name))
-            if frozen.declared is None and positions is not None and self._program.depends_on(frozen, positions):
+            elements = frozen.changed_elements(resolve_in(roots, frozen.name))
+            if frozen.declared is None and elements is not None and self._program.depends_on(frozen, elements):
                 changed.append(frozen)
         return changed
 

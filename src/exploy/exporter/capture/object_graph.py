@@ -3,6 +3,7 @@
 Properties are never evaluated: only `__dict__`, `__slots__`, containers and, on request, closures are followed.
 """
 
+import ast
 import collections
 import contextlib
 import functools
@@ -31,7 +32,6 @@ _CONTAINERS = (
     types.MethodType, types.FunctionType, functools.partial,
 )  # fmt: skip
 _MODULE_DICTS = ("_parameters", "_buffers", "_modules")
-_STEP = re.compile(r"\.(?P<attribute>[^.\[\]]+)|\[(?P<key>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+)\]")
 _MISSING = object()
 
 
@@ -138,16 +138,13 @@ def instance_dict(value: object) -> dict[str, Any]:
 
 def resolve(root: object, path: str) -> Any:
     """Follow the path of a walk from its root again, as the objects are now; None where it leads nowhere."""
-    value = root
-    position = len(path.split(".")[0].split("[")[0])
-    while position < len(path):
-        step = _STEP.match(path, position)
-        if step is None:
-            return None
-        value = _follow(value, step["attribute"], step["key"])
+    value, steps = root, _steps(path)
+    if steps is None:
+        return None
+    for is_attribute, name in steps:
+        value = _attribute(value, name) if is_attribute else _item(value, name)
         if value is _MISSING:
             return None
-        position = step.end()
     return value
 
 
@@ -157,20 +154,44 @@ def resolve_in(roots: dict[str, object], path: str) -> Any:
     return resolve(roots[root], path) if root in roots else None
 
 
-def _follow(value: object, attribute: str | None, key: str | None) -> Any:
-    if attribute is not None:
-        state = state_of(value)
-        if attribute in state:
-            return state[attribute]
-        for name in _MODULE_DICTS if isinstance(value, torch.nn.Module) else ():
-            if attribute in (state.get(name) or {}):
-                return state[name][attribute]
-        return _MISSING
-    assert key is not None
-    index: Any = key[1:-1].encode().decode("unicode_escape") if key[0] in "'\"" else int(key)
+def can_be_followed(path: str) -> bool:
+    """Whether a path is Python that leads from object to object by names and by keys that are literals."""
+    return _steps(path) is not None
+
+
+@functools.lru_cache(maxsize=100_000)
+def _steps(path: str) -> tuple[tuple[bool, Any], ...] | None:
+    """The steps of a path behind its root: (is an attribute, its name or key); None if it is no such path."""
+    steps: list[tuple[bool, Any]] = []
     try:
-        return value[index]  # type: ignore[index]
-    except (KeyError, IndexError, TypeError):
+        node = ast.parse(path, mode="eval").body
+        while not isinstance(node, ast.Name):
+            if isinstance(node, ast.Attribute):
+                steps.append((True, node.attr))
+            elif isinstance(node, ast.Subscript):
+                steps.append((False, ast.literal_eval(node.slice)))
+            else:
+                return None
+            node = node.value
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    return tuple(reversed(steps))
+
+
+def _attribute(value: object, name: str) -> Any:
+    state = state_of(value)
+    if name in state:
+        return state[name]
+    for part in _MODULE_DICTS if isinstance(value, torch.nn.Module) else ():
+        if name in (state.get(part) or {}):
+            return state[part][name]
+    return _MISSING
+
+
+def _item(value: Any, key: object) -> Any:
+    try:
+        return value[key]
+    except Exception:
         return _MISSING
 
 

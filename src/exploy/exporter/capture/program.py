@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -92,20 +93,22 @@ class FrozenTensor:
     declared: str | None = None
     live: torch.Tensor | None = field(default=None, repr=False, compare=False)
 
-    def changed_positions(self, live: object) -> np.ndarray | None:
-        """Positions, in the flattened tensor, of frozen elements that a live tensor or array holds otherwise by now.
+    def changed_elements(self, live: object) -> np.ndarray | None:
+        """Which elements of the flattened tensor are frozen and otherwise by now in a live tensor or array, as flags.
 
         None if there are none, or `live` is nothing to compare with.
         """
         array = live.detach().cpu().numpy() if isinstance(live, torch.Tensor) else live
         if not isinstance(array, np.ndarray):
             return None
-        positions = np.arange(int(np.prod(self.shape))) if self.elements is None else self.elements
+        flags = np.zeros(math.prod(self.shape), dtype=bool)
+        frozen = slice(None) if self.elements is None else self.elements
         if array.shape != self.shape:
-            return positions
-        flat = array.reshape(-1)[positions]
-        same = (flat == self.value) | ((flat != flat) & (self.value != self.value))
-        return None if same.all() else positions[~same]
+            flags[frozen] = True
+            return flags
+        now = array.reshape(-1)[frozen]
+        flags[frozen] = (now != self.value) & ((now == now) | (self.value == self.value))
+        return flags if flags.any() else None
 
 
 @dataclass(frozen=True)
@@ -175,40 +178,54 @@ class Program:
                 return random
             random = reached
 
-    def depends_on(self, frozen: FrozenTensor, positions: np.ndarray | None = None) -> bool:
+    def depends_on(self, frozen: FrozenTensor, elements: np.ndarray | None = None) -> bool:
         """Whether any result changes, for inputs around the examples, when a frozen tensor does.
 
         Args:
             frozen: The tensor.
-            positions: Which of its elements to change, if not all; all of them where they are not stored one by one.
+            elements: Flags for those of its elements to change, if not all; all where they are not stored one by one.
         """
         read = {name for path in self.sources for sources in path.values() for name in sources.constants}
-        return bool(read & frozen.constants) and any(self._shows(frozen, positions, scale) for scale in _SCALES)
+        constants = read & frozen.constants
+        return bool(constants) and any(self._shows(frozen, constants, elements, scale) for scale in _SCALES)
 
-    def _shows(self, frozen: FrozenTensor, positions: np.ndarray | None, scale: float) -> bool:
+    def _shows(self, frozen: FrozenTensor, constants: set[str], elements: np.ndarray | None, scale: float) -> bool:
         generator = torch.Generator().manual_seed(0)
-        inputs = {name: _disturbed(value, generator) for name, value in self.examples.items()}
-        changed = copy.deepcopy(self.module)
-        for name in frozen.constants & dict(changed.named_buffers()).keys():
-            constant = getattr(changed, name)
-            disturbed = _disturbed(constant, generator, scale)
-            if positions is not None and tuple(constant.shape) == frozen.shape:
-                kept = torch.ones(constant.numel(), dtype=torch.bool)
-                kept[torch.from_numpy(positions)] = False
-                disturbed = torch.where(kept.reshape(constant.shape), constant, disturbed)
-            setattr(changed, name, disturbed)
+        changed = {}
+        for name in constants:
+            constant = self.module.get_buffer(name)
+            changed[name] = _disturbed(constant, generator, scale)
+            if elements is not None and tuple(constant.shape) == frozen.shape:
+                flags = torch.from_numpy(elements).reshape(constant.shape)
+                changed[name] = torch.where(flags, changed[name], constant)
+        inputs, before = self._disturbed_run
         try:
-            torch_state = torch.get_rng_state()
-            before = self.run(inputs)
-            torch.set_rng_state(torch_state)
-            after = dataclasses.replace(self, module=changed).run(inputs)
+            after = self._results(inputs, changed)
         except Exception:
             return True  # an index, say, that is no longer valid
-        return any(
-            not torch.equal(value.nan_to_num(), after[path][name].nan_to_num())
-            for path in (0, 1)
-            for name, value in before[path].items()
+        return not all(
+            torch.equal(value.nan_to_num(), other.nan_to_num()) for value, other in zip(before, after, strict=True)
         )
+
+    @cached_property
+    def _disturbed_run(self) -> tuple[dict[str, torch.Tensor], tuple[torch.Tensor, ...]]:
+        """Inputs around the examples, or the examples where the program cannot be run at others, and the results."""
+        generator = torch.Generator().manual_seed(0)
+        inputs = {name: _disturbed(value, generator) for name, value in self.examples.items()}
+        try:
+            return inputs, self._results(inputs)
+        except Exception:
+            return self.examples, self._results(self.examples)
+
+    def _results(
+        self, values: dict[str, torch.Tensor], constants: dict[str, torch.Tensor] | None = None
+    ) -> tuple[torch.Tensor, ...]:
+        """All results with other values of some constants, and always the same random numbers."""
+        with torch.no_grad(), torch.random.fork_rng(devices=()):
+            torch.manual_seed(0)
+            arguments = tuple(values[name] for name in self.input_names)
+            results: tuple[torch.Tensor, ...] = torch.func.functional_call(self.module, constants or {}, arguments)
+        return results
 
     def without_memories(self, names: set[str]) -> "Program":
         """The same program without some memories whose value at entry nobody reads."""
