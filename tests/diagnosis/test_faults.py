@@ -633,7 +633,7 @@ MENDED_BY_HAND = [
         Kind.PYTHON_STATE, SwitchedByTime, CounterThatNothingReads, "env.is_walking",
         "# keep env.is_walking in a tensor",
     ),
-    Fault(Kind.RANDOM, NoisyByNumpy, SeededNumpy, "obs", "# switch off observation noise", "compute_observations"),
+    Fault(Kind.RANDOM, NoisyByNumpy, SeededNumpy, "obs", "# switch off noise", "compute_observations"),
     Fault(
         Kind.RANDOM, Robot, Robot, "actor", "# export the deterministic form of the policy, or pass allow_random=True",
         "forward", Sampling, DropoutInTraining,

@@ -3,6 +3,7 @@
 import torch
 
 from exploy.diagnosis.diagnosis import Diagnosis
+from exploy.exporter.core.actor import add_actor_memory
 from exploy.exporter.core.components import Connection, Input, Memory, Output
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 
@@ -12,6 +13,7 @@ def paste(diagnosis: Diagnosis, env: ExportableEnvironment, actor: torch.nn.Modu
     scope = {
         "torch": torch, "env": env, "actor": actor,
         "Input": Input, "Memory": Memory, "Output": Output, "Connection": Connection,
+        "add_actor_memory": add_actor_memory,
     }  # fmt: skip
     manager = env.context_manager()
     for line in (line for suggestion in diagnosis.suggestions for line in suggestion.splitlines()):

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 
 from exploy.diagnosis.calls import Calls
 from exploy.diagnosis.experiments import Experiments
@@ -12,6 +13,7 @@ from exploy.diagnosis.roles import Role
 from exploy.diagnosis.stale_cache import Probe
 from exploy.diagnosis.stepping import Evidence
 from exploy.diagnosis.suggestion import component_line, name_from_path
+from exploy.exporter.capture.geometry import Geometry
 from exploy.exporter.capture.program import FrozenTensor, Program
 
 
@@ -22,21 +24,21 @@ class Case:
     Attributes:
         experiments: The environment and its actor, to try things out.
         program: The captured program.
+        allow_random: Whether the actor may draw random numbers.
         own_changes: What the pipeline changes with the simulator standing still.
         evidence: What was seen while the environment made its steps.
-        allow_random: Whether the actor may draw random numbers.
-        calls_in_a_step: Functions that a step of the environment calls.
         roles: What frozen tensors turned out to be, by name.
+        calls_in_a_step: Functions that a step of the environment calls.
         probes: What was seen of those that may be caches, when they were written.
     """
 
     experiments: Experiments
     program: Program
-    own_changes: OwnChanges
-    evidence: Evidence
     allow_random: bool = False
-    calls_in_a_step: Calls = field(default_factory=Counter)
+    own_changes: OwnChanges = field(default_factory=OwnChanges)
+    evidence: Evidence = field(default_factory=Evidence)
     roles: dict[str, Role] = field(default_factory=dict)
+    calls_in_a_step: Calls = field(default_factory=Counter)
     probes: list[Probe] = field(default_factory=list)
     _suggested: set[str] = field(default_factory=set)
 
@@ -55,3 +57,11 @@ class Case:
         self._suggested.add(chosen)
         is_array = isinstance(self.experiments.resolve(path), np.ndarray)
         return component_line(kind, chosen, f"torch.from_numpy({path})" if is_array else path)
+
+    def suggest_memory(self, frozen: FrozenTensor, experiments: Experiments) -> str:
+        """The line that registers a frozen tensor as a Memory: through the actor's own interface where that has it."""
+        live = experiments.live(frozen)
+        states = experiments.actor.get_state() or ()
+        if isinstance(live, torch.Tensor) and any(Geometry.of(live).overlaps(Geometry.of(state)) for state in states):
+            return "add_actor_memory(env.context_manager(), actor.get_state)"
+        return self.suggest("Memory", frozen.name)

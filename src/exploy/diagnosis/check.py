@@ -11,7 +11,8 @@ from exploy.diagnosis.diagnosis import Diagnosis
 from exploy.diagnosis.experiments import Experiments
 from exploy.diagnosis.finding import Finding, Kind, Severity
 from exploy.diagnosis.frozen_state import frozen_findings
-from exploy.diagnosis.pipeline_alone import OwnChanges, changes_of_pipeline
+from exploy.diagnosis.late_state import late_findings, standing_still_difference
+from exploy.diagnosis.pipeline_alone import changes_of_pipeline
 from exploy.diagnosis.ports import port_findings
 from exploy.diagnosis.program_session import ProgramSession
 from exploy.diagnosis.python_state import python_findings
@@ -28,11 +29,12 @@ from exploy.exporter.capture.garbage import no_garbage_collection
 from exploy.exporter.capture.location import UNKNOWN, definition, raising_line
 from exploy.exporter.capture.program import Program
 from exploy.exporter.core.actor import ExportableActor, make_exportable_actor
-from exploy.exporter.core.environment_checks import checked_observation_names
+from exploy.exporter.core.environment_checks import checked_decimation, checked_observation_names
 from exploy.exporter.core.evaluation_mode import evaluation_mode
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 
 DEFAULT_STEPS = 20
+_MAX_LISTED = 5
 Subject = TypeVar("Subject")
 
 _PLACE = re.compile(r"^(?P<where>[^\n]+?:\d+ \(in [^)]*\)): (?P<message>.*)$", re.DOTALL)
@@ -93,43 +95,60 @@ def diagnose(
         steps: How many policy steps to watch.
         allow_random: Whether the actor may draw random numbers.
     """
-    experiments = Experiments(env, actor)
-    own_changes, names, findings = OwnChanges(), _names(env), name_findings(env)
-    values = PythonValues(experiments.roots)
+    findings = [*_guarded(name_findings, env), *_guarded(_stated_decimation, env)]
+    if any(finding.kind is not Kind.WRONG_NAMES for finding in findings):
+        return Diagnosis(tuple(findings), 0)
+    names = _names(env)
+    case = Case(Experiments(env, actor), program, allow_random)
+    session = ProgramSession(program, actor, checked_decimation(env), names)
+    values = PythonValues(case.experiments.roots)
+    difference: str | None = None
     try:
-        own_changes = changes_of_pipeline(experiments, program, values)
+        case.own_changes = changes_of_pipeline(case.experiments, program, values)
+        difference = standing_still_difference(case, session)
+        if difference is not None:
+            findings += late_findings(case, values.values)
     except Exception as error:
         findings.append(_failure(Kind.CANNOT_STEP, "env", error))
-    session = ProgramSession(program, actor, env.decimation, names)
-    evidence = step_and_watch(experiments, program, session, values, steps)
-    findings += _from_steps(env, program, evidence, names)
-    case = Case(experiments, program, own_changes, evidence, allow_random)
-    case.roles = roles(program, own_changes, evidence)
-    if evidence.error is None:
+    case.evidence = step_and_watch(case.experiments, program, session, values, steps)
+    case.roles = roles(program, case.own_changes, case.evidence)
+    findings += _guarded(lambda case: _from_steps(env, program, case.evidence, names), case)
+    if case.evidence.error is None:
         findings += _guarded(_probe, case)
-    with experiments.trial():
+    with case.experiments.trial():
         for detector in (_rate_findings, frozen_findings, port_findings, random_findings, python_findings):
             findings += _guarded(detector, case)
-    findings += _unexplained(case, findings)
-    return Diagnosis(tuple(findings), evidence.steps)
+    findings += _unexplained(case, findings, difference)
+    return Diagnosis(tuple(findings), case.evidence.steps)
 
 
-def _probe(case: Case) -> list[Finding]:
-    """Make some more real steps, to find out what they call and what they write."""
-    case.calls_in_a_step = calls_in_a_step(case.experiments)
-    case.probes = probe(case.experiments, case.suspects)
+def _stated_decimation(env: ExportableEnvironment) -> list[Finding]:
+    try:
+        checked_decimation(env)
+    except EnvironmentError as error:
+        where = definition(getattr(type(env).decimation, "fget", None))
+        what, _, _ = str(error).partition(". ")
+        return [Finding.of(Kind.WRONG_DECIMATION, "env.decimation", what, where, "# let decimation be a whole number")]
     return []
-
-
-def _rate_findings(case: Case) -> list[Finding]:
-    return decimation_findings(case.experiments, case.calls_in_a_step)
 
 
 def _names(env: ExportableEnvironment) -> tuple[str, ...]:
     try:
         return checked_observation_names(env)
-    except EnvironmentError:
+    except Exception:
         return ()  # which is a finding of its own
+
+
+def _probe(case: Case) -> list[Finding]:
+    """Make some more real steps, to find out what they call and what they write."""
+    if not case.evidence.sub_steps:
+        case.calls_in_a_step = calls_in_a_step(case.experiments)
+    case.probes = probe(case.experiments, case.suspects)
+    return []
+
+
+def _rate_findings(case: Case) -> list[Finding]:
+    return decimation_findings(case.experiments, case.calls_in_a_step, case.evidence.sub_steps)
 
 
 def _without_program(env: ExportableEnvironment, actor: ExportableActor, steps: int, reason: Exception) -> Diagnosis:
@@ -137,7 +156,7 @@ def _without_program(env: ExportableEnvironment, actor: ExportableActor, steps: 
     experiments = Experiments(env, actor)
     findings = [_failure(Kind.CAPTURE_FAILED, "env", reason), *_guarded(name_findings, env)]
     evidence = step_and_watch(experiments, None, None, PythonValues(experiments.roots), steps)
-    findings += _from_steps(env, None, evidence, ())
+    findings += _guarded(lambda evidence: _from_steps(env, None, evidence, ()), evidence)
     return Diagnosis(tuple(findings), evidence.steps)
 
 
@@ -162,24 +181,34 @@ def _guarded(detector: Callable[[Subject], list[Finding]], subject: Subject) -> 
         return [_failure(Kind.CANNOT_STEP, "env", error)]
 
 
-def _unexplained(case: Case, findings: list[Finding]) -> list[Finding]:
+def _unexplained(case: Case, findings: list[Finding], difference: str | None) -> list[Finding]:
     """Results in which program and environment differ although nothing was found that could be the reason."""
-    declared = (item for item in (*case.program.frozen, *case.program.weights) if item.declared is not None)
-    is_explained = (
-        bool(case.program.random_operators)
-        or any(item.name in case.evidence.changes for item in declared)
-        or any(item.severity is Severity.ERROR for item in findings)
-    )
-    if is_explained:
+    if case.program.random_operators or any(item.severity is Severity.ERROR for item in findings):
         return []
-    different = {name: item.first for name, item in case.evidence.tally.outputs.items() if item.first is not None}
-    if not different:
+    different = {
+        name: item.first
+        for name, item in case.evidence.tally.outputs.items()
+        if item.first is not None and not _reads_a_changed_constant(case, name)
+    }
+    if not different and difference is None:
         return []
-    name, *others = different
-    what = f"the captured program and the environment differ, first at {different[name]}"
+    name, *others = different or ["env"]
+    what = "the captured program and the environment differ"
+    what += f", first at {different[name]}" if different else f" while the simulator stands still: {difference}"
     what += f"; so do {', '.join(others)}" if others else ""
+    changed = list(case.evidence.python_after)[:_MAX_LISTED]
     advice = "# look for state outside of the environment's attributes: globals, closures, other processes"
+    if changed:
+        advice = f"# look at Python values that changed, such as {', '.join(changed)}; else at globals and closures"
     return [Finding.of(Kind.UNEXPLAINED, name, what, suggestion=advice)]
+
+
+def _reads_a_changed_constant(case: Case, output: str) -> bool:
+    """Whether an output depends on a tensor that was declared as a constant and has changed."""
+    declared = (item for item in (*case.program.frozen, *case.program.weights) if item.declared is not None)
+    changed = {name for item in declared if item.name in case.evidence.changes for name in item.constants}
+    read = {name for path in case.program.sources for name in (path[output].constants if output in path else ())}
+    return bool(changed & read)
 
 
 def _failure(kind: Kind, tensor: str, error: Exception) -> Finding:

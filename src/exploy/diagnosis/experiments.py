@@ -1,5 +1,6 @@
 """Runs the pipeline of a live environment on trial: whatever a trial does is taken back."""
 
+import ast
 import contextlib
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from exploy.exporter.capture.object_graph import instance_dict, resolve_in
+from exploy.exporter.capture.object_graph import instance_dict, resolve_in, slots_of, state_of
 from exploy.exporter.capture.pipeline import live_objects
 from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor
 from exploy.exporter.capture.recording import plain_torch
@@ -34,6 +35,7 @@ class Experiments:
     def __init__(self, env: ExportableEnvironment, actor: ExportableActor):
         self.env = env
         self.actor = actor
+        self.observations: torch.Tensor | None = None
         self._snapshot: Snapshot | None = None
 
     @property
@@ -44,6 +46,12 @@ class Experiments:
     def resolve(self, path: str) -> Any:
         """What a path leads to now; None where it leads nowhere."""
         return resolve_in(self.roots, path)
+
+    def has(self, path: str) -> bool:
+        """Whether there is an attribute or item at a path now, be it None."""
+        holder, key = split_path(path)
+        owner = self.resolve(holder)
+        return key in (owner if isinstance(owner, dict) else state_of(owner))
 
     def live(self, frozen: FrozenTensor) -> Any:
         """The tensor or array that a program keeps a copy of, as it is now; None where no path leads to it any more."""
@@ -75,8 +83,12 @@ class Experiments:
             Exception: Whatever the environment raises.
         """
         with gradient_mode(self.env.context_manager()):
-            observations = checked_tensor(self.env, "observations_reset")
-            return stepped(self.env, self.actor(observations))[1]
+            if self.observations is None:
+                self.observations = checked_tensor(self.env, "observations_reset")
+            self.observations, was_reset = stepped(self.env, self.actor(self.observations))
+            if was_reset:
+                self.observations = checked_tensor(self.env, "observations_reset")
+            return was_reset
 
     def observe(self) -> torch.Tensor:
         """Compute the observations as the file would."""
@@ -117,25 +129,41 @@ class Experiments:
         return {item.output_name: item.value_numpy for item in outputs}
 
 
+ABSENT = object()
+
+
 def assign(roots: dict[str, object], path: str, value: object) -> None:
     """Write a value to the attribute or item that a path leads to, past any `__setattr__` of the user's.
+
+    Args:
+        roots: The live objects.
+        path: Where to write.
+        value: What to write; ABSENT takes away what is there.
 
     Raises:
         KeyError: If there is nothing to write to.
     """
-    if path.endswith("]"):
-        holder, _, key = path.rpartition("[")
-        resolve_in(roots, holder)[_literal(key[:-1])] = value
-        return
-    holder, _, attribute = path.rpartition(".")
+    holder, key = split_path(path)
     owner = resolve_in(roots, holder)
-    attributes = instance_dict(owner)
-    if attribute in attributes:
-        attributes[attribute] = value
-    elif owner is not None:
-        object.__setattr__(owner, attribute, value)
-    else:
+    target = instance_dict(owner) if isinstance(key, str) and not isinstance(owner, dict) else owner
+    if owner is None:
         raise KeyError(path)
+    if value is ABSENT:
+        del target[key]
+    elif isinstance(key, str) and key in slots_of(owner):
+        object.__setattr__(owner, key, value)
+    else:
+        target[key] = value
+
+
+def split_path(path: str) -> tuple[str, Any]:
+    """The path of the holder, and the attribute or key behind it."""
+    if not path.endswith("]"):
+        holder, _, attribute = path.rpartition(".")
+        return holder, attribute
+    node = ast.parse(path, mode="eval").body
+    assert isinstance(node, ast.Subscript)
+    return ast.unparse(node.value), ast.literal_eval(node.slice)
 
 
 def same_results(one: Results | None, two: Results | None, tolerance: float = 0.0) -> bool:
@@ -147,7 +175,3 @@ def same_results(one: Results | None, two: Results | None, tolerance: float = 0.
         for step, other in zip(one, two, strict=True)
         for name, value in step.items()
     )
-
-
-def _literal(key: str) -> str | int:
-    return key[1:-1].encode().decode("unicode_escape") if key[0] in "'\"" else int(key)

@@ -54,7 +54,7 @@ def _unregistered_input(case: Case, frozen: FrozenTensor, twin: str | None) -> F
 
 
 def _stale_cache(case: Case, frozen: FrozenTensor, refresh: Refresh) -> Finding:
-    what = f"{_what_happened(case, frozen)} It is a cache, computed anew when {refresh.path} was {refresh.seen!r}."
+    what = f"{_what_happened(case, frozen)} It is a cache, computed anew {refresh.condition}."
     return Finding.of(Kind.STALE_CACHE, _name(frozen), what, _where(frozen), refresh.suggestion)
 
 
@@ -88,9 +88,10 @@ def _name(frozen: FrozenTensor) -> str:
 
 def _registration(case: Case, frozen: FrozenTensor, kind: str) -> str:
     if frozen.live is not None:
-        return f"# keep the tensor that is read at {frozen.where} as an attribute, and register it as an {kind}"
+        return f"# keep the tensor that is read at {frozen.where} as an attribute, and register it: {kind}(…)"
     if not _is_partly_registered(case, frozen):
-        return case.suggest(kind, frozen.name)
+        is_memory = kind == "Memory"
+        return case.suggest_memory(frozen, case.experiments) if is_memory else case.suggest(kind, frozen.name)
     slices = _slices(frozen)
     if slices is None:
         return f"# register the rest of {frozen.name} as well, or all of it as one {kind}"

@@ -1,5 +1,6 @@
 """A captured program that can be stepped beside its environment like an exported file."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,12 @@ class ProgramSession:
         results = default if is_policy_step else {name: default[name] * 0 for name in default} | sub_step
         self._results = {name: to_numpy(value) for name, value in results.items()}
         return list(self._results.values())
+
+    def run(self, step_count: int, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """All outputs of one step."""
+        known = {name: value for name, value in values.items() if name in self.input_names}
+        self(**known, **{STEP_COUNT: step_count})
+        return self._results
 
     def get_output_value(self, output_name: str) -> np.ndarray:
         """The value of one output in the last run."""

@@ -4,44 +4,52 @@ import torch
 
 from exploy.diagnosis.calls import counted_calls, reading_line
 from exploy.diagnosis.case import Case
-from exploy.diagnosis.experiments import Experiments, Results, same_results
+from exploy.diagnosis.experiments import Results, same_results
 from exploy.diagnosis.finding import Finding, Kind
+from exploy.exporter.capture.capture import capture
 from exploy.exporter.capture.snapshot import Snapshot
+from exploy.exporter.core.components import Input, Memory
 
 _MAX_TRIALS = 200
-_TOLERANCE = 1e-4  # a number in a tensor may have half the digits of one in Python
 
 
 def python_findings(case: Case) -> list[Finding]:
-    """Python values that changed during the steps, and whose old values give other results when they are put back."""
+    """Python values that changed during the steps, and whose other values give other results when they are put in."""
     experiments, evidence = case.experiments, case.evidence
-    old = {path: evidence.python_before[path] for path in evidence.python_after}
-    if not old:
+    before = {path: evidence.python_before[path] for path in evidence.python_after}
+    if not before:
         return []
     with experiments.trial() as snapshot:
         now = experiments.results_with({}, snapshot)
-        if now is None or same_results(now, experiments.results_with(old, snapshot)):
+        if now is None:
             return []
+        suspects = [values for values in (before, evidence.python_after) if _matters(case, values, now, snapshot)]
         guilty = [
             path
-            for path in list(old)[:_MAX_TRIALS]
-            if not same_results(now, experiments.results_with({path: old[path]}, snapshot))
+            for path in list(before)[:_MAX_TRIALS]
+            if any(_matters(case, {path: values[path]}, now, snapshot) for values in suspects)
         ]
-        return [_finding(case, path, now, snapshot) for path in guilty]
+        where = {path: _read_at(case, path) for path in guilty}
+        return [_finding(case, path, where[path], snapshot) for path in guilty]
 
 
-def _finding(case: Case, path: str, now: Results, snapshot: Snapshot) -> Finding:
-    evidence = case.evidence
-    before, after = evidence.python_before[path], evidence.python_after[path]
+def _matters(case: Case, values: dict[str, object], now: Results, snapshot: Snapshot) -> bool:
+    """Whether results are others with some values put in; a failure proves nothing, unless there are several."""
+    results = case.experiments.results_with(values, snapshot)
+    return len(values) > 1 if results is None else not same_results(now, results)
+
+
+def _finding(case: Case, path: str, where: str, snapshot: Snapshot) -> Finding:
+    before, after = case.evidence.python_before[path], case.evidence.python_after[path]
+    what = f"results depend on this Python value, which was {before!r} at export and later {after!r}"
     kind = "Memory" if path in case.own_changes.python else "Input"
-    return Finding.of(
-        Kind.PYTHON_STATE,
-        path,
-        f"results depend on this Python value, which was {before!r} at export and later {after!r}; "
-        f"the file keeps {before!r}",
-        _read_at(case, path),
-        _suggestion(case, path, kind, now, snapshot),
-    )
+    statement = f"{path} = torch.tensor({path})"
+    if _works_as_tensor(case, path, kind, statement, snapshot):
+        suggestion = f"{statement}\n{case.suggest(kind, path)}"
+    else:
+        advice = "use torch operations on it (torch.where() for an if)"
+        suggestion = f"# keep {path} in a tensor, {advice}, and register it: {kind}(…)"
+    return Finding.of(Kind.PYTHON_STATE, path, f"{what}; the file keeps {before!r}", where, suggestion)
 
 
 def _read_at(case: Case, path: str) -> str:
@@ -50,16 +58,22 @@ def _read_at(case: Case, path: str) -> str:
     return reading_line(calls, path.rpartition(".")[2])
 
 
-def _suggestion(case: Case, path: str, kind: str, now: Results, snapshot: Snapshot) -> str:
-    if _works_as_tensor(case.experiments, path, now, snapshot):
-        return f"{path} = torch.tensor({path})\n{case.suggest(kind, path)}"
-    return (
-        f"# keep {path} in a tensor, use torch operations on it (torch.where() for an if), and register it as an {kind}"
-    )
-
-
-def _works_as_tensor(experiments: Experiments, path: str, now: Results, snapshot: Snapshot) -> bool:
-    value = experiments.resolve(path)
-    if not isinstance(value, int | float) or isinstance(value, bool):
+def _works_as_tensor(case: Case, path: str, kind: str, statement: str, snapshot: Snapshot) -> bool:
+    """Whether the pipeline can be captured, and reads the port, once the number is in a tensor; tried out."""
+    before = case.evidence.python_before[path]
+    if not isinstance(before, int | float) or isinstance(before, bool):
         return False
-    return same_results(now, experiments.results_with({path: torch.tensor(value)}, snapshot), _TOLERANCE)
+    experiments = case.experiments
+    manager = experiments.env.context_manager()
+    component = {"Input": Input, "Memory": Memory}[kind]("exploy_trial", lambda: experiments.resolve(path))
+    try:
+        exec(statement, {"torch": torch, **experiments.roots})
+        manager.add_component(component)
+        program = capture(experiments.env, experiments.actor)
+    except Exception:
+        return False
+    finally:
+        manager.remove_component(component.name)
+        snapshot.restore()
+    sources = [item.inputs for path_sources in program.sources for item in path_sources.values()]
+    return any(component.input_name in inputs for inputs in sources)

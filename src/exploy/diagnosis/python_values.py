@@ -1,10 +1,10 @@
 """The plain Python values that live objects hold: numbers, flags, texts, and None."""
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from exploy.exporter.capture.object_graph import asked_once, has_slots, instance_dict, state_of, walk
+from exploy.exporter.capture.object_graph import asked_once, data_owners, has_slots, instance_dict, state_of, walk
 from exploy.exporter.capture.paths import BOOKKEEPING
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -26,6 +26,10 @@ class PythonValues:
             if items:
                 self._holders.append((found.path, found.value, dict(items)))
                 self.values.update(_plain(found.path, found.value, items))
+
+    def __len__(self) -> int:
+        """How many objects are looked at."""
+        return len(self._holders)
 
     def changed(self) -> dict[str, object]:
         """The plain values that are others now than at the start, or stand where something else stood.
@@ -69,21 +73,19 @@ def _items(holder: Any) -> dict[Any, Any]:
 
 @asked_once
 def _way_to_look(kind: type) -> Callable[[Any], dict[Any, Any]]:
-    if issubclass(kind, Mapping):
-        return _entries
+    if issubclass(kind, dict):
+        return lambda holder: {key: value for key, value in list(dict.items(holder)) if isinstance(key, str | int)}
     if issubclass(kind, list):
-        return lambda holder: dict(enumerate(holder))
+        return lambda holder: dict(enumerate(list.__iter__(holder)))
+    if issubclass(kind, tuple):
+        return lambda holder: dict(enumerate(tuple.__iter__(holder)))
     if issubclass(kind, (*BOOKKEEPING, type)):
         return lambda holder: {}
-    return state_of if has_slots(kind) else instance_dict
-
-
-def _entries(holder: Mapping[Any, Any]) -> dict[Any, Any]:
-    return {key: value for key, value in list(holder.items()) if isinstance(key, str | int)}
+    return state_of if has_slots(kind) or data_owners(kind) else instance_dict
 
 
 def _path_of(path: str, holder: object, key: Any) -> str:
-    return f"{path}[{key!r}]" if isinstance(holder, Mapping | list) else f"{path}.{key}"
+    return f"{path}[{key!r}]" if issubclass(type(holder), dict | list | tuple) else f"{path}.{key}"
 
 
 def _same(one: object, two: object) -> bool:

@@ -13,10 +13,10 @@ from exploy.diagnosis.experiments import assign
 from exploy.diagnosis.finding import Finding, Kind, Severity
 from exploy.diagnosis.python_values import PythonValues
 from exploy.exporter.capture.location import definition
-from exploy.exporter.capture.program import OBSERVATIONS, RandomOperator
+from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, RandomOperator
 from exploy.exporter.capture.snapshot import Snapshot
 from exploy.exporter.capture.two_rates import ACT, OBSERVE
-from exploy.exporter.core.components import to_numpy
+from exploy.exporter.core.actor import unwrapped
 
 _SEED = 20_011
 _NOISY_NAMES = re.compile(r"nois[ey]|corrupt|random|perturb|jitter", re.IGNORECASE)
@@ -26,7 +26,7 @@ def random_findings(case: Case) -> list[Finding]:
     """Random operators that results depend on, and random numbers of numpy and Python in the observations."""
     operators = case.program.random_operators
     findings = [_in_actor(case, item) if item.stage == ACT else _in_environment(case, item) for item in operators]
-    if not any(item.stage == OBSERVE for item in operators):
+    if not operators:
         findings += _hidden(case)
     return findings
 
@@ -40,15 +40,16 @@ def _in_actor(case: Case, operator: RandomOperator) -> Finding:
 
 
 def _in_environment(case: Case, operator: RandomOperator) -> Finding:
-    stage = "observations are" if operator.stage == OBSERVE else "actions are processed"
+    stage = "observations are computed" if operator.stage == OBSERVE else "actions are processed"
     tensor = OBSERVATIONS if operator.stage == OBSERVE else "env.process_actions()"
+    noise = "observation noise" if operator.stage == OBSERVE else "action noise"
     switch = _switch(case) if operator.stage == OBSERVE else None
     return Finding.of(
         Kind.RANDOM,
         tensor,
-        f"random numbers are drawn with {operator.name} where {stage} computed",
+        f"random numbers are drawn with {operator.name} where {stage}",
         operator.where,
-        f"{switch} = False" if switch else "# switch off observation noise before exporting, in prepare_export()",
+        f"{switch} = False" if switch else f"# switch off {noise} before exporting, in prepare_export()",
     )
 
 
@@ -87,24 +88,31 @@ class _RandomLog(TorchDispatchMode):
 
 
 def _hidden(case: Case) -> list[Finding]:
-    """Whether observations depend on generators that torch knows nothing of."""
+    """Whether results depend on generators that torch knows nothing of."""
     experiments = case.experiments
     with experiments.trial() as snapshot:
-        one = to_numpy(experiments.observe())
+        one = experiments.policy_step()
         snapshot.restore()
         _advance_generators(snapshot)
-        two = to_numpy(experiments.observe())
-    if np.array_equal(one, two, equal_nan=one.dtype.kind == "f"):
+        two = experiments.policy_step()
+    different = [name for name, value in one[0].items() if not _equal(value, two[0][name])]
+    if not different:
         return []
+    env = type(experiments.env)
+    stages = {OBSERVATIONS: env.compute_observations, ACTIONS: type(unwrapped(experiments.actor)).forward}
     return [
         Finding.of(
             Kind.RANDOM,
-            OBSERVATIONS,
-            "random numbers of numpy or Python go into the observations; the file would keep those of the export",
-            definition(type(experiments.env).compute_observations),
-            "# switch off observation noise before exporting, in prepare_export()",
+            different[0],
+            "random numbers of numpy or Python go into it; the file would keep those of the export",
+            definition(stages.get(different[0], env.process_actions)),
+            "# switch off noise before exporting, in prepare_export()",
         )
     ]
+
+
+def _equal(one: np.ndarray, two: np.ndarray) -> bool:
+    return np.array_equal(one, two, equal_nan=one.dtype.kind == "f")
 
 
 def _advance_generators(snapshot: Snapshot) -> None:
@@ -112,4 +120,7 @@ def _advance_generators(snapshot: Snapshot) -> None:
     np.random.seed(_SEED)
     random.seed(_SEED)
     for generator in snapshot.generators:
-        generator.random()
+        if isinstance(generator, np.random.Generator):
+            generator.random()
+        else:
+            generator.seed(_SEED)

@@ -1,12 +1,16 @@
 """Findings about the decimation: how often the environment's own step applies actions."""
 
+import types
 from collections import Counter
 from contextlib import suppress
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from exploy.diagnosis.calls import Calls, counted_calls
 from exploy.diagnosis.experiments import Experiments
 from exploy.diagnosis.finding import Finding, Kind
-from exploy.exporter.capture.location import definition
+from exploy.exporter.capture.location import calling_codes, definition
 from exploy.exporter.core.environment_checks import checked_decimation
 
 _STEPS_TO_TRY = 3
@@ -26,19 +30,23 @@ def calls_in_a_step(experiments: Experiments) -> Calls:
     return Counter()
 
 
-def decimation_findings(experiments: Experiments, in_step: Calls) -> list[Finding]:
+def decimation_findings(experiments: Experiments, in_step: Calls, sub_steps: list[int]) -> list[Finding]:
     """Whether a step of the environment applies actions as often as its decimation says.
 
-    Functions that only apply_actions() calls, of all the stages, are counted. Nothing is found where there are none,
-    or where the step does not call them.
+    An environment that calls the hooks has shown its sub-steps. Of others, functions are counted that do all of what
+    apply_actions() does and that no other stage calls; nothing is found where the step does not call them.
 
     Args:
         experiments: The environment and its actor.
         in_step: What `calls_in_a_step()` has counted.
+        sub_steps: How many sub-steps the hooks have shown in each policy step.
     """
     env = experiments.env
     stated = checked_decimation(env)
-    counted = _ratio(_calls_of_apply_actions(experiments), in_step)
+    if sub_steps:
+        counted: int | None = Counter(sub_steps).most_common(1)[0][0]
+    else:
+        counted = _ratio(_calls_of_apply_actions(experiments), in_step)
     if counted is None or counted == stated:
         return []
     return [
@@ -53,7 +61,7 @@ def decimation_findings(experiments: Experiments, in_step: Calls) -> list[Findin
 
 
 def _calls_of_apply_actions(experiments: Experiments) -> Calls:
-    """Functions that apply_actions() calls and no other stage does, in the order of their first call."""
+    """Functions that do all of what apply_actions() does, and that no other stage calls; with the number of calls."""
     env = experiments.env
     with experiments.trial():
         with counted_calls() as elsewhere:
@@ -61,9 +69,28 @@ def _calls_of_apply_actions(experiments: Experiments) -> Calls:
             env.process_actions(actions)
             with suppress(Exception):
                 env.observations_reset()
-        with counted_calls() as applying:
+        with counted_calls() as applying, _Callers() as callers:
             env.apply_actions()
-    return Counter({code: count for code, count in applying.items() if code not in elsewhere})
+    return Counter({code: applying[code] for code in callers.of_all if code not in elsewhere and applying[code]})
+
+
+class _Callers(TorchDispatchMode):
+    """Finds the functions of the user's inside of which all torch operators are called; outermost first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stacks: list[list[types.CodeType]] = []
+
+    @property
+    def of_all(self) -> list[types.CodeType]:
+        """The functions that every operator was called from, directly or not."""
+        first = self._stacks[0] if self._stacks else []
+        return [code for code in first if all(code in stack for stack in self._stacks)]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Note who calls an operator, and run it."""
+        self._stacks.append(calling_codes())
+        return func(*args, **(kwargs or {}))
 
 
 def _ratio(calls: Calls, in_step: Calls) -> int | None:

@@ -23,9 +23,10 @@ def refuse_random_operators(program: Program, allow_random: bool) -> None:
             )
         if operator.stage != ACT:
             stage = "observations are computed" if operator.stage == OBSERVE else "actions are processed"
+            noise = "observation noise" if operator.stage == OBSERVE else "action noise"
             raise RandomOperatorError(
-                f"{operator.where}: random numbers are drawn ({operator.name}) where {stage}. Switch off observation "
-                "noise before exporting, for example in prepare_export()."
+                f"{operator.where}: random numbers are drawn ({operator.name}) where {stage}. Switch off {noise} "
+                "before exporting, for example in prepare_export()."
             )
 
 

@@ -15,9 +15,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 from exploy.diagnosis.calls import on_each_call
-from exploy.diagnosis.experiments import Experiments, assign
+from exploy.diagnosis.experiments import ABSENT, Experiments, assign
 from exploy.diagnosis.python_values import PythonValues
-from exploy.diagnosis.suggestion import assignment, name_from_path
+from exploy.diagnosis.suggestion import assignment, name_from_path, removal
 from exploy.exporter.capture.location import calling_code
 from exploy.exporter.capture.program import FrozenTensor
 
@@ -34,9 +34,16 @@ class Refresh:
     seen: object
 
     @property
+    def condition(self) -> str:
+        """When the environment computes the cache anew."""
+        return f"when {self.path} was {'not there' if self.seen is ABSENT else repr(self.seen)}"
+
+    @property
     def suggestion(self) -> str:
         """A Connection, which runs before every step and sub-step."""
         name = f"refresh_{name_from_path(self.path, ())}"
+        if self.value is ABSENT:
+            return f'Connection(name="{name}", getter=lambda: None, setter=lambda _: {removal(self.path)})'
         setter = assignment(self.path, "value")
         return f'Connection(name="{name}", getter=lambda: {self.value!r}, setter=lambda value: {setter})'
 
@@ -58,7 +65,8 @@ def probe(experiments: Experiments, suspects: list[FrozenTensor]) -> list[Probe]
     writers = _writers(experiments, [frozen for frozen in suspects if frozen.live is None])
     if not writers:
         return []
-    values = _values_on_entry(experiments, set(writers.values()))
+    paths = [frozen.name for frozen in suspects if frozen.name in writers]
+    values = _values_on_entry(experiments, set(writers.values()), paths)
     return [Probe(frozen, values[writers[frozen.name]]) for frozen in suspects if frozen.name in writers]
 
 
@@ -87,15 +95,19 @@ def _writers(experiments: Experiments, suspects: list[FrozenTensor]) -> dict[str
 
 
 def _values_on_entry(
-    experiments: Experiments, codes: set[types.CodeType]
+    experiments: Experiments, codes: set[types.CodeType], paths: list[str]
 ) -> dict[types.CodeType, tuple[tuple[str, object], ...]]:
-    """Plain Python values at the first calls of some functions in a step that are others after the step."""
+    """Plain Python values at the first calls of some functions in a step that are others after the step.
+
+    Tensors at some paths that were not there count as well.
+    """
     start = PythonValues(experiments.roots)
     moments: dict[types.CodeType, list[dict[str, object]]] = {code: [] for code in codes}
 
     def look(code: types.CodeType) -> None:
         if code in codes and len(moments[code]) < _MAX_LOOKS:
-            moments[code].append(start.changed())
+            gone = {path: ABSENT for path in paths if not experiments.has(path)}
+            moments[code].append(start.changed() | gone)
 
     with on_each_call(look):
         experiments.step()
@@ -136,15 +148,20 @@ def _values_to_try(value: object) -> Iterator[object]:
 
 
 def _is_refreshed_by(experiments: Experiments, frozen: FrozenTensor, path: str, value: object) -> bool:
-    """Whether observations overwrite a spoilt tensor once there is another value at a path."""
-    live = experiments.live(frozen)
-    spoilt = ~live if live.dtype == torch.bool else torch.full_like(live, 77)
-    live.copy_(spoilt)
-    with contextlib.suppress(Exception):
-        assign(experiments.roots, path, value)
-        experiments.observe()
-    after = experiments.live(frozen)
-    return isinstance(after, torch.Tensor) and (after.shape != spoilt.shape or not torch.equal(after, spoilt))
+    """Whether observations overwrite a spoilt tensor whenever there is another value at a path; it is tried twice."""
+    for _ in range(2):
+        live = experiments.live(frozen)
+        if not isinstance(live, torch.Tensor):
+            return False
+        spoilt = ~live if live.dtype == torch.bool else torch.full_like(live, 77)
+        live.copy_(spoilt)
+        with contextlib.suppress(Exception):
+            assign(experiments.roots, path, value)
+            experiments.observe()
+        after = experiments.live(frozen)
+        if not isinstance(after, torch.Tensor) or (after.shape == spoilt.shape and torch.equal(after, spoilt)):
+            return False
+    return True
 
 
 @dataclass

@@ -17,6 +17,7 @@ from exploy.verify.export_checks import TOLERANCE
 from exploy.verify.tally import Tally
 
 _LOOKS_AT_PYTHON = (1, 2, 3)
+_FEW_OBJECTS = 10_000
 
 
 @dataclass
@@ -47,6 +48,7 @@ class Evidence:
 
     steps: int = 0
     resets: int = 0
+    sub_steps: list[int] = field(default_factory=list)
     has_hooks: bool = False
     changes: dict[str, Change] = field(default_factory=dict)
     not_finite: dict[str, NotFinite] = field(default_factory=dict)
@@ -80,8 +82,8 @@ def step_and_watch(
         if session is not None:
             env = experiments.env
             loop = ClosedLoop(env, env.context_manager(), session, evidence.tally, 1, watcher.look, watch_closely=True)
-            loop.run(steps, watcher.after_step)
-            evidence.resets, evidence.has_hooks = loop.resets, loop.has_hooks
+            experiments.observations = loop.run(steps, watcher.after_step)
+            evidence.resets, evidence.sub_steps, evidence.has_hooks = loop.resets, loop.sub_steps, loop.has_hooks
         else:
             _step_alone(experiments, steps, watcher)
     except Exception as error:
@@ -138,7 +140,7 @@ class _Watcher:
 
     def after_step(self, step: int) -> None:
         self.evidence.steps = step + 1
-        if step + 1 in _LOOKS_AT_PYTHON:
+        if step + 1 in _LOOKS_AT_PYTHON or len(self._python) < _FEW_OBJECTS:
             self.look_at_python()
 
     def look_at_python(self) -> None:

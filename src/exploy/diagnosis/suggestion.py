@@ -27,6 +27,15 @@ def name_from_path(path: str, taken: Collection[str], kind: str = "Input") -> st
     return next(name for name in names if name not in taken and name not in reserved)
 
 
+def removal(path: str) -> str:
+    """An expression that takes away what a path leads to, if it is there."""
+    holder, _, attribute = path.rpartition(".")
+    if path.endswith("]"):
+        holder, _, key = path.rpartition("[")
+        return f"{holder}.pop({key[:-1]}, None)"
+    return f'vars({holder}).pop("{attribute}", None)'
+
+
 def assignment(path: str, value: str) -> str:
     """A function of one argument, as text, that writes `value` (an expression) to what a path leads to."""
     holder, _, attribute = path.rpartition(".")

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import fx
 
@@ -98,4 +97,4 @@ class _Birth(fx.Interpreter):
 def _is_finite(value: Any) -> bool:
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         return True
-    return bool(np.isfinite(value.numpy()).all())
+    return bool(torch.isfinite(value).all())

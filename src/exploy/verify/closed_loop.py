@@ -74,6 +74,9 @@ class ClosedLoop:
         watch: Called with the number of the step before each policy step and after the last.
         watch_closely: Call it at each hook of the environment as well.
 
+    `resets` counts the resets of a run; `sub_steps` are the sub-steps of each policy step without one, as the hooks
+    have shown them.
+
     Raises:
         FileFormatError: If the file was not made by exploy, or from an environment with other ports.
     """
@@ -104,6 +107,7 @@ class ClosedLoop:
         self._sub_steps_seen = 0
         self._was_reset = False
         self.resets = 0
+        self.sub_steps: list[int] = []
         self.has_hooks = False
         self._step_number = 0
         self._got: Values = {}
@@ -166,6 +170,8 @@ class ClosedLoop:
         observations, done = stepped(self._env, actions)
         if not self._sub_steps_seen:
             self._catch_up(done)
+        if self._sub_steps_seen and not done and not self._was_reset:
+            self.sub_steps.append(self._sub_steps_seen)
         if done or self._was_reset:
             self.resets += 1
             if not self._was_reset:

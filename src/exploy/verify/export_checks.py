@@ -30,6 +30,7 @@ _MAX_SUB_STEPS = 20
 _POLICY_STEPS = 8
 
 Values = dict[str, np.ndarray]
+RunStep = Callable[[int, Mapping[str, np.ndarray]], Values]
 
 
 class _CannotRun(Exception):
@@ -96,7 +97,24 @@ def check_against_environment(
     Raises:
         VerificationError: If an output differs, or a frozen tensor that matters was changed; the message names it.
     """
-    check = _EnvironmentCheck(env, actor, program, _File(session))
+    compare_with_environment(env, actor, program, _File(session))
+
+
+def compare_with_environment(
+    env: ExportableEnvironment, actor: ExportableActor, program: Program, run: RunStep
+) -> None:
+    """Compare with the live environment whatever computes the program's outputs; see check_against_environment().
+
+    Args:
+        env: The environment.
+        actor: The actor.
+        program: The captured program.
+        run: Computes the outputs from the step count and the values of all inputs and memories.
+
+    Raises:
+        VerificationError: If an output differs, or a frozen tensor that matters was changed; the message names it.
+    """
+    check = _EnvironmentCheck(env, actor, program, run)
     _check_at(check.run, (around,) * _POLICY_STEPS, (as_found,) * _POLICY_STEPS)
 
 
@@ -124,7 +142,7 @@ def _check_at(
 class _EnvironmentCheck:
     """Runs the live environment and the file side by side, on a snapshot."""
 
-    def __init__(self, env: ExportableEnvironment, actor: ExportableActor, program: Program, file: _File):
+    def __init__(self, env: ExportableEnvironment, actor: ExportableActor, program: Program, file: RunStep):
         self._env = env
         self._manager = env.context_manager()
         self._actor = actor

@@ -78,11 +78,9 @@ class EscapeGuard(TorchFunctionMode):
             return func(*args, **kwargs)
 
     def _protect(self, tensors: list[torch.Tensor]) -> None:
-        unknown = [tensor for tensor in tensors if not self._recording.is_traced(tensor)]
-        if unknown:
-            with disable_proxy_modes_tracing():
-                for tensor in unknown:
-                    self._snapshot.protect(tensor)
+        for tensor in tensors:
+            if not self._recording.is_traced(tensor):
+                self._snapshot.protect(tensor)
 
 
 def _name(func: Callable[..., Any]) -> str:

@@ -20,6 +20,7 @@ def has_memory(tensor: torch.Tensor) -> bool:
     """Whether a tensor is an ordinary one: strided, with storage of its own that can be looked at."""
     return (
         tensor.layout is torch.strided
+        and not tensor.is_nested
         and tensor.device.type != "meta"
         and not is_lazy(tensor)
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)

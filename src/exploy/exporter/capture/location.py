@@ -31,6 +31,17 @@ def calling_code() -> types.CodeType | None:
     return None if frame is None else frame.f_code
 
 
+def calling_codes() -> list[types.CodeType]:
+    """All running functions that belong to neither torch nor the exporter, outermost first."""
+    codes = []
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_user_code(frame.f_code):
+            codes.append(frame.f_code)
+        frame = frame.f_back
+    return codes[::-1]
+
+
 def definition(function: object) -> str:
     """`file:line (in function)` of where a function or method of the user's is defined."""
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None

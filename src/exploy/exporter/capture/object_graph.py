@@ -8,7 +8,9 @@ import collections
 import contextlib
 import functools
 import logging
+import random
 import re
+import sys
 import threading
 import types
 import weakref
@@ -24,13 +26,15 @@ MAX_OBJECTS = 200_000
 _LEAVES = (
     str, bytes, bytearray, int, float, complex, bool, type(None), type, types.ModuleType, types.CodeType,
     torch.Tensor, torch.dtype, torch.device, torch.Generator, np.ndarray, np.generic, np.random.Generator,
-    logging.Logger, threading.Thread, weakref.ref, types.CellType,
+    logging.Logger, threading.Thread, weakref.ref, types.CellType, random.Random, np.random.RandomState,
 )  # fmt: skip
 _SCALARS = frozenset({str, bytes, int, float, complex, bool, type(None)})
 _CONTAINERS = (
     dict, types.MappingProxyType, list, tuple, set, collections.deque,
     types.MethodType, types.FunctionType, functools.partial,
 )  # fmt: skip
+_DATA = (bool, int, float, str, type(None), torch.Tensor, np.ndarray, list, dict)
+_LIBRARIES = frozenset({"torch", "numpy"})
 _MODULE_DICTS = ("_parameters", "_buffers", "_modules")
 _MISSING = object()
 
@@ -75,7 +79,7 @@ def walk(roots: dict[str, object], *, closures: bool = False, skip: tuple[type, 
         yield found
         if depth == MAX_DEPTH or len(seen) == MAX_OBJECTS:
             continue
-        if _is_leaf(type(found.value)) or isinstance(found.value, skip):
+        if _is_leaf(type(found.value)) or issubclass(type(found.value), skip):
             continue
         for child in _children(found, closures):
             if id(child.value) not in seen and len(seen) < MAX_OBJECTS:
@@ -84,8 +88,8 @@ def walk(roots: dict[str, object], *, closures: bool = False, skip: tuple[type, 
 
 
 def state_of(value: object) -> dict[str, Any]:
-    """The instance attributes of an object, from `__dict__` and `__slots__`; empty where it has none."""
-    return {**slots_of(value), **instance_dict(value)}
+    """The attributes of an object, from `__dict__` and `__slots__`, and the data of its class."""
+    return {**class_data(type(value)), **slots_of(value), **instance_dict(value)}
 
 
 def slots_of(value: object) -> dict[str, Any]:
@@ -100,6 +104,39 @@ def slots_of(value: object) -> dict[str, Any]:
 def has_slots(kind: type) -> bool:
     """Whether a class declares any slots."""
     return bool(_slots(kind))
+
+
+def class_data(kind: type) -> dict[str, Any]:
+    """The attributes of a class of the user's that are neither functions nor descriptors: numbers, tensors, lists."""
+    return {name: owner.__dict__[name] for name, owner in data_owners(kind) if name in owner.__dict__}
+
+
+def instance_dict(value: object) -> dict[str, Any]:
+    """The `__dict__` of an object itself (not a copy), or an empty dictionary where it has none."""
+    try:
+        attributes = object.__getattribute__(value, "__dict__")
+    except Exception:  # none, or one that the class computes
+        return {}
+    return attributes if type(attributes) is dict else {}
+
+
+@asked_once
+def data_owners(kind: type) -> tuple[tuple[str, type], ...]:
+    """Names of a class's own data, each with the class that holds it; classes of libraries have none."""
+    owners = [owner for owner in reversed(kind.__mro__) if not _is_of_a_library(owner)]
+    found = {
+        name: owner
+        for owner in owners
+        for name, value in owner.__dict__.items()
+        if not name.startswith(("__", "_abc_")) and isinstance(value, _DATA)
+    }
+    return tuple(found.items())
+
+
+def _is_of_a_library(kind: type) -> bool:
+    module = str(kind.__module__)
+    root = module.partition(".")[0]
+    return root in _LIBRARIES or root in sys.stdlib_module_names or module.startswith("exploy.exporter")
 
 
 @asked_once
@@ -125,15 +162,6 @@ def _is_empty(kind: type) -> bool:
     if kind in _SCALARS:
         return True
     return not (kind.__dictoffset__ or _slots(kind) or issubclass(kind, (*_LEAVES, *_CONTAINERS)))
-
-
-def instance_dict(value: object) -> dict[str, Any]:
-    """The `__dict__` of an object itself (not a copy), or an empty dictionary where it has none."""
-    try:
-        attributes = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    return attributes if isinstance(attributes, dict) else {}
 
 
 def resolve(root: object, path: str) -> Any:
@@ -195,30 +223,57 @@ def _item(value: Any, key: object) -> Any:
         return _MISSING
 
 
+@asked_once
+def _parts_of(kind: type) -> Callable[[str, Any], Iterable[tuple[str, Any]]]:
+    """How to list the parts of objects of a type, by path, without running any code of theirs."""
+    for kinds, parts in (
+        (dict, lambda path, value: ((f"{path}[{_key(key)}]", item) for key, item in list(dict.items(value)))),
+        (types.MappingProxyType, lambda path, value: ((f"{path}[{_key(key)}]", item) for key, item in value.items())),
+        (list, lambda path, value: _numbered(path, list.__iter__(value))),
+        (tuple, lambda path, value: _numbered(path, tuple.__iter__(value))),
+        (collections.deque, lambda path, value: _numbered(path, collections.deque.__iter__(value))),
+        (torch.nn.Module, _parts_of_module),
+    ):
+        if issubclass(kind, kinds):
+            return parts
+    return lambda path, value: ((f"{path}.{name}", item) for name, item in state_of(value).items())
+
+
+def _numbered(path: str, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    return ((f"{path}[{index}]", item) for index, item in enumerate(items))
+
+
+def _key(key: object) -> str:
+    try:
+        return repr(key)
+    except Exception:
+        return f"<{type(key).__name__}>"
+
+
 def _children(found: Found, closures: bool) -> Iterable[Found]:
     """What an object holds, so far as there is anything to look at in that."""
     path, value = found
-    if isinstance(value, dict | types.MappingProxyType):
-        return [Found(f"{path}[{key!r}]", item) for key, item in list(value.items()) if not _is_empty(type(item))]
-    if isinstance(value, list | tuple | collections.deque):
-        return [Found(f"{path}[{index}]", item) for index, item in enumerate(value) if not _is_empty(type(item))]
+    kind = type(value)
+    if issubclass(kind, types.MethodType | types.FunctionType | functools.partial):
+        return _captured(found) if closures else []
+    return [Found(where, item) for where, item in _parts_of(kind)(path, value) if not _is_empty(type(item))]
+
+
+def _captured(found: Found) -> list[Found]:
+    """What a function, method or partial holds."""
+    path, value = found
     if isinstance(value, types.MethodType):
-        return [Found(path, value.__self__)] if closures else []
-    if isinstance(value, types.FunctionType):
-        return _closure(found) if closures else []
+        return [Found(path, value.__self__)]
     if isinstance(value, functools.partial):
-        return [Found(path, (value.func, value.args, value.keywords))] if closures else []
-    if isinstance(value, torch.nn.Module):
-        return _module_children(path, value)
-    return [Found(f"{path}.{name}", item) for name, item in state_of(value).items() if not _is_empty(type(item))]
+        return [Found(path, (value.func, value.args, value.keywords))]
+    return _closure(found)
 
 
-def _module_children(path: str, module: torch.nn.Module) -> list[Found]:
+def _parts_of_module(path: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     state = dict(state_of(module))
     parts = [state.pop(name, None) for name in _MODULE_DICTS]
     named = {key: item for part in parts if isinstance(part, dict) for key, item in part.items()}
-    items = {**state, **named}.items()
-    return [Found(_module_path(path, module, name), item) for name, item in items if not _is_empty(type(item))]
+    return ((_module_path(path, module, name), item) for name, item in {**state, **named}.items())
 
 
 def _module_path(path: str, module: torch.nn.Module, name: str) -> str:

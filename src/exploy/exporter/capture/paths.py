@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from exploy.exporter.capture.geometry import Geometry, has_memory
-from exploy.exporter.capture.object_graph import walk
+from exploy.exporter.capture.object_graph import can_be_followed, walk
 from exploy.exporter.core.components import Connection, Constant, Group, Input, Output
 from exploy.exporter.core.context_manager import ContextManager
 
@@ -61,7 +61,12 @@ class PathIndex:
         ]
         if not around or geometry.start == geometry.stop:
             return None
-        return min(around, key=lambda named: (named.bounds[1] - named.bounds[0], named.shape != geometry.shape))
+        usable = [named for named in around if can_be_followed(named.path)]
+        return min(
+            usable,
+            key=lambda named: (named.bounds[1] - named.bounds[0], named.shape != geometry.shape),
+            default=None,
+        )
 
 
 def identifier_from_path(path: str) -> str:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_iter
 
 from exploy.exporter.capture.geometry import has_memory
-from exploy.exporter.capture.object_graph import asked_once, has_slots, instance_dict, slots_of, walk
+from exploy.exporter.capture.object_graph import asked_once, data_owners, has_slots, instance_dict, slots_of, walk
 
 _MISSING = object()
 
@@ -38,9 +39,12 @@ class Snapshot:
         self._slots: list[tuple[object, dict[str, Any]]] = []
         self._cells: list[tuple[types.CellType, Any]] = []
         self._restore_generators: list[Callable[[], object]] = _global_generators()
-        self.generators: list[np.random.Generator | random.Random] = []
+        self._class_data: dict[tuple[type, str], Any] = {}
+        self.generators: list[np.random.Generator | np.random.RandomState | random.Random] = []
         for path, value in walk(roots, closures=True):
             _way_to_keep(type(value))(self, path, value)
+            for name, owner in data_owners(type(value)):
+                self._class_data[owner, name] = owner.__dict__.get(name)
 
     def __enter__(self) -> "Snapshot":
         return self
@@ -64,14 +68,15 @@ class Snapshot:
 
     def protect(self, tensor: torch.Tensor) -> None:
         """Remember the contents of a tensor's memory, unless that is done already."""
-        if not has_memory(tensor):
-            return
-        storage = tensor.untyped_storage()
-        address = storage.data_ptr()
-        if address == 0 or address in self._storages:
-            return
-        flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
-        self._storages[address] = (flat, flat.clone())
+        with disable_proxy_modes_tracing() if get_proxy_mode() is not None else contextlib.nullcontext():
+            if not has_memory(tensor):
+                return
+            storage = tensor.untyped_storage()
+            address = storage.data_ptr()
+            if address == 0 or address in self._storages:
+                return
+            flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
+            self._storages[address] = (flat, flat.clone())
 
     def restore(self) -> None:
         """Put everything back as it was when the snapshot was taken."""
@@ -105,8 +110,11 @@ class Snapshot:
         for flat, content in self._storages.values():
             if not torch.equal(flat, content):
                 flat.copy_(content)
+        for (owner, name), value in self._class_data.items():
+            if owner.__dict__.get(name) is not value:
+                type.__setattr__(owner, name, value)
         for array, elements in self._arrays:
-            if not np.array_equal(array, elements, equal_nan=array.dtype.kind in "fc"):
+            if array.dtype.kind == "O" or not np.array_equal(array, elements, equal_nan=array.dtype.kind in "fc"):
                 array[...] = elements
         for restore_generator in self._restore_generators:
             restore_generator()
@@ -127,20 +135,23 @@ class Snapshot:
             self.protect(value)
 
     def _keep_array(self, path: str, value: np.ndarray) -> None:
-        if value.dtype.kind != "O" and value.flags.writeable:
+        if value.flags.writeable:
             self._arrays.append((value, value.copy()))
 
     def _keep_mapping(self, path: str, value: dict[Any, Any]) -> None:
-        self._attributes.append((path, value, dict(value)))
+        self._attributes.append((path, value, dict(dict.items(value))))
 
-    def _keep_sequence(self, path: str, value: Any) -> None:
-        self._sequences.append((value, list(value)))
+    def _keep_list(self, path: str, value: list[Any]) -> None:
+        self._sequences.append((value, list(list.__iter__(value))))
+
+    def _keep_deque(self, path: str, value: collections.deque[Any]) -> None:
+        self._sequences.append((value, list(collections.deque.__iter__(value))))
 
     def _keep_cell(self, path: str, value: types.CellType) -> None:
         self._cells.append((value, value.cell_contents))
 
     def _keep_set(self, path: str, value: set[Any]) -> None:
-        self._sets.append((value, set(value)))
+        self._sets.append((value, set(set.__iter__(value))))
 
     def _keep_torch_generator(self, path: str, value: torch.Generator) -> None:
         state = value.get_state()
@@ -150,7 +161,14 @@ class Snapshot:
         self.generators.append(value)
         self._restore_generators.append(_numpy_restorer(value))
 
+    def _keep_old_numpy_generator(self, path: str, value: np.random.RandomState) -> None:
+        self.generators.append(value)
+        state = value.get_state()
+        self._restore_generators.append(lambda: value.set_state(state))
+
     def _keep_python_generator(self, path: str, value: random.Random) -> None:
+        if isinstance(value, random.SystemRandom):
+            return  # it has no state
         self.generators.append(value)
         state = value.getstate()
         self._restore_generators.append(lambda: value.setstate(state))
@@ -182,11 +200,13 @@ _WAYS: tuple[tuple[tuple[type, ...], Callable[[Snapshot, str, Any], None]], ...]
     ((torch.Tensor,), Snapshot._keep_tensor),
     ((np.ndarray,), Snapshot._keep_array),
     ((dict,), Snapshot._keep_mapping),
-    ((list, collections.deque), Snapshot._keep_sequence),
+    ((list,), Snapshot._keep_list),
+    ((collections.deque,), Snapshot._keep_deque),
     ((types.CellType,), Snapshot._keep_cell),
     ((set,), Snapshot._keep_set),
     ((torch.Generator,), Snapshot._keep_torch_generator),
     ((np.random.Generator,), Snapshot._keep_numpy_generator),
+    ((np.random.RandomState,), Snapshot._keep_old_numpy_generator),
     ((random.Random,), Snapshot._keep_python_generator),
     ((torch.nn.Module,), Snapshot._keep_module),
     ((type, types.ModuleType), Snapshot._keep_nothing),
@@ -220,11 +240,8 @@ class ProtectUnseen(TorchFunctionMode):
 
 def _restore_mapping(current: dict[Any, Any], saved: dict[Any, Any]) -> None:
     is_same = operator.is_
-    if (
-        len(current) == len(saved)
-        and all(map(is_same, current, saved))
-        and all(map(is_same, current.values(), saved.values()))
-    ):
+    has_same_keys = len(current) == len(saved) and all(map(is_same, dict.keys(current), saved))
+    if has_same_keys and all(map(is_same, dict.values(current), saved.values())):
         return
     if list(current) != list(saved):
         current.clear()

@@ -1,0 +1,85 @@
+"""Findings about state that comes to be, or goes stale, only after the first policy step.
+
+A capture sees the first policy step. A cache that was empty then, or a hidden state that was None, looks fine in it. So
+program and environment are compared with the simulator standing still; if they differ, the environment is captured
+once more after a step, and what is frozen then and was not before is the reason.
+"""
+
+import warnings
+
+import torch
+
+from exploy.diagnosis.case import Case
+from exploy.diagnosis.experiments import Experiments
+from exploy.diagnosis.finding import Finding, Kind
+from exploy.diagnosis.program_session import ProgramSession
+from exploy.diagnosis.stale_cache import Probe, find_refreshes
+from exploy.errors import VerificationError
+from exploy.exporter.capture.capture import capture
+from exploy.exporter.capture.geometry import Geometry
+from exploy.exporter.capture.location import UNKNOWN
+from exploy.exporter.capture.program import FrozenTensor, Program
+from exploy.verify.export_checks import compare_with_environment
+
+
+def standing_still_difference(case: Case, session: ProgramSession) -> str | None:
+    """How program and environment differ over some steps in which no simulator moves; None if they do not."""
+    experiments = case.experiments
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compare_with_environment(experiments.env, experiments.actor, case.program, session.run)
+    except VerificationError as error:
+        return str(error).partition(" Nothing was written.")[0].partition("\n")[0]
+    return None
+
+
+def late_findings(case: Case, values_before: dict[str, object]) -> list[Finding]:
+    """What is frozen only if the environment is captured after its first policy step.
+
+    Args:
+        case: The environment, as it was captured.
+        values_before: Its Python values then.
+    """
+    experiments = case.experiments
+    known = {item.name for item in (*case.program.frozen, *case.program.weights)}
+    with experiments.trial():
+        experiments.policy_step()
+        program = capture(experiments.env, experiments.actor)
+        late = [item for item in (*program.frozen, *program.weights) if item.name not in known]
+        suspects = [item for item in late if item.live is None and program.depends_on(item)]
+        return [_finding(case, program, item, values_before) for item in suspects]
+
+
+def _finding(case: Case, program: Program, frozen: FrozenTensor, values_before: dict[str, object]) -> Finding:
+    where = "" if frozen.where == UNKNOWN else frozen.where
+    warm = Experiments(case.experiments.env, case.experiments.actor)
+    if frozen.is_written or _is_written_by_a_step(warm, frozen):
+        what = "not there at export, made at the first policy step and read in the next; the file would not know it"
+        return Finding.of(Kind.MISSING_MEMORY, frozen.name, what, where, _late_memory(case, warm, frozen))
+    values = [(path, values_before[path]) for path in sorted(case.own_changes.python) if path in values_before]
+    if frozen.name in values_before:
+        values.append((frozen.name, values_before[frozen.name]))
+    refresh = find_refreshes(warm, [Probe(frozen, tuple(values))]).get(frozen.name)
+    what = "a cache, which was computed at export and is not computed again while the simulator stands still"
+    if refresh is None:
+        advice = f"# let a Connection make the environment compute {frozen.name} anew"
+        return Finding.of(Kind.STALE_CACHE, frozen.name, what, where, advice)
+    what += f"; it is computed {refresh.condition}"
+    return Finding.of(Kind.STALE_CACHE, frozen.name, what, where, refresh.suggestion)
+
+
+def _is_written_by_a_step(experiments: Experiments, frozen: FrozenTensor) -> bool:
+    with experiments.trial():
+        before = experiments.live(frozen)
+        place = Geometry.of(before) if isinstance(before, torch.Tensor) else None
+        experiments.policy_step()
+        after = experiments.live(frozen)
+        moved = isinstance(after, torch.Tensor) and place is not None and not Geometry.of(after).same_place(place)
+        return moved or frozen.changed_elements(after) is not None
+
+
+def _late_memory(case: Case, experiments: Experiments, frozen: FrozenTensor) -> str:
+    is_of_actor = frozen.name.startswith("actor")
+    first = "actor(env.empty_actor_observations())" if is_of_actor else "env.compute_observations()"
+    return f"{first}\n{case.suggest_memory(frozen, experiments)}"
