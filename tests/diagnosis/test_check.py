@@ -21,6 +21,7 @@ from exploy.exporter.core.actor import add_actor_memory
 from exploy.exporter.core.components import Group, Input, Memory, Output
 from tests.support import tutorial
 from tests.support.environments import TestEnvironment, assert_agrees, make_actor
+from tests.support.pasting import paste
 
 
 class Simple(TestEnvironment):
@@ -85,6 +86,18 @@ def test_the_tutorials_recurrent_actor_is_fine_once_its_state_is_registered():
     add_actor_memory(env.context_manager(), actor.get_state)
     diagnosis = check(env, actor)
     assert diagnosis.ok, diagnosis
+
+
+def test_the_tutorials_recurrent_actor_is_named_before_it_has_run():
+    env = complete()
+    actor = tutorial.RNNActor(env.env.num_obs, env.env.num_act)
+    diagnosis = check(env, actor)
+    assert {item.kind for item in diagnosis.errors} == {Kind.MISSING_MEMORY}
+    assert diagnosis.suggestions == (
+        "actor(env.empty_actor_observations())\nadd_actor_memory(env.context_manager(), actor.get_state)",
+    )
+    paste(diagnosis, env, actor)
+    assert check(env, actor).ok
 
 
 def test_the_tutorials_recurrent_actor_is_named_where_its_state_is_not_registered():
@@ -158,6 +171,47 @@ def test_a_step_that_returns_something_else_is_a_finding():
     (finding,) = check(Five()).errors
     assert finding.kind is Kind.CANNOT_STEP
     assert "whether the environment was reset" in finding.what
+
+
+@pytest.mark.parametrize("decimation", [0, 4.0, True])
+def test_a_decimation_that_is_none_is_a_finding(decimation):
+    class Odd(Simple):
+        @property
+        def decimation(self):
+            return decimation
+
+    (finding,) = check(Odd()).errors
+    assert (finding.kind, finding.tensor) == (Kind.WRONG_DECIMATION, "env.decimation")
+
+
+@pytest.mark.parametrize("method", ["get_observation_names", "empty_actor_observations", "observations_reset"])
+def test_whatever_method_fails_that_is_a_finding(method):
+    class Failing(Simple):
+        pass
+
+    def fail(self):
+        raise KeyError("no such thing")
+
+    setattr(Failing, method, fail)
+    assert any("no such thing" in finding.what for finding in check(Failing()).errors)
+
+
+def test_a_decimation_that_fails_is_a_finding():
+    class Failing(Simple):
+        @property
+        def decimation(self):
+            raise KeyError("no such thing")
+
+    assert any("no such thing" in finding.what for finding in check(Failing()).errors)
+
+
+def test_values_that_are_not_finite_are_found_in_any_precision():
+    class Halved(Simple):
+        def observe(self):
+            return torch.log(self.value.bfloat16()).float()
+
+    (finding,) = check(Halved()).errors
+    assert (finding.kind, finding.tensor) == (Kind.NOT_FINITE, "obs")
 
 
 def test_a_preparation_that_fails_is_a_finding():
@@ -277,6 +331,57 @@ def test_properties_and_attribute_access_are_not_called():
     assert [item.tensor for item in check(Holder()).errors] == ["env.device.imu"]
 
 
+class Proxy:
+    """Stands for something that is made when it is first touched."""
+
+    @property  # type: ignore[misc]
+    def __class__(self):
+        raise AssertionError("touched")
+
+    def __getattribute__(self, name):
+        raise AssertionError(f"touched: {name}")
+
+
+class Guarded(dict):
+    def items(self):
+        raise AssertionError("listed")
+
+    def __iter__(self):
+        raise AssertionError("iterated")
+
+
+def test_objects_that_refuse_to_be_looked_at_are_left_alone():
+    class Holder(Forgotten):
+        def __init__(self):
+            super().__init__()
+            self.proxy = Proxy()
+            self.guarded = Guarded(a=1)
+            self.dice = random.SystemRandom()
+            self.ragged = torch.nested.nested_tensor([torch.zeros(1), torch.zeros(2)], layout=torch.jagged)
+
+    assert [item.tensor for item in check(Holder()).errors] == ["env.imu"]
+
+
+@pytest.mark.parametrize("key", [("leg", 1), None, True, 1.5, "ü\n'", frozenset({1})], ids=repr)
+def test_keys_of_any_kind_lead_to_a_tensor_or_to_where_it_is_read(key):
+    class Keyed(Simple):
+        def __init__(self):
+            super().__init__()
+            self.sensors = {key: torch.zeros(1, 2)}
+
+        def observe(self):
+            return super().observe() + self.sensors[key]
+
+        def move(self):
+            super().move()
+            self.sensors[key] += 1
+
+    (finding,) = check(Keyed()).errors
+    assert finding.kind is Kind.UNREGISTERED_INPUT
+    assert finding.tensor in (f"env.sensors[{key!r}]", "a tensor that no attribute holds")
+    assert "(in observe)" in finding.where
+
+
 def test_locks_threads_and_files_may_be_attributes(tmp_path: Path):
     class Equipped(Simple):
         def __init__(self):
@@ -340,6 +445,26 @@ def test_generators_modes_and_profilers_are_as_before():
     assert torch.equal(before[0], after[0]) and before[1:] == after[1:]
     assert all(module.training for module in actor.modules())
     assert gc.isenabled()
+
+
+def test_what_lies_in_classes_and_object_arrays_is_taken_back():
+    class Counting(Simple):
+        calls = 0
+        log: list[int] = []  # noqa: RUF012
+
+        def __init__(self):
+            super().__init__()
+            self.counts = np.array([0, "text"], dtype=object)
+
+        def process_actions(self, actions):
+            super().process_actions(actions)
+            type(self).calls += 1
+            self.log.append(self.calls)
+            self.counts[0] += 1
+
+    env = Counting()
+    check(env, steps=5)
+    assert Counting.calls == len(Counting.log) == env.counts[0] == env._steps
 
 
 def test_nothing_is_registered_behind_the_users_back():

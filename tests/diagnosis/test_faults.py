@@ -2,6 +2,7 @@
 
 import collections
 import math
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -222,6 +223,19 @@ class RememberingInABuffer(Remembering):
         self.register_buffer("hidden", torch.zeros(1, 2))
 
 
+class RememberingFromNothing(Remembering):
+    """There is no state before the first step."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden = None  # type: ignore[assignment]
+
+    def forward(self, obs):
+        hidden = torch.zeros(1, 2) if self.hidden is None else self.hidden
+        self.hidden = 0.5 * hidden + self.linear(obs)
+        return self.hidden * 1.0
+
+
 class Forgetting(Remembering):
     def forward(self, obs):
         self.hidden = self.linear(obs)
@@ -294,6 +308,63 @@ class CacheThatIsEmptied(Robot):
         self.cache = None
 
 
+class ColdCacheBehindAFlag(CacheBehindAFlag):
+    """Nothing has been computed yet when the export comes."""
+
+    def setup(self):
+        self.robot = SimpleNamespace(body_vel=torch.zeros(1, 2), is_outdated=True)
+
+
+class ColdCacheByTime(CacheByTime):
+    def setup(self):
+        self.time = 0.0
+        self.cache = SimpleNamespace(data=torch.zeros(1, 2), timestamp=-1.0)
+
+
+class ColdCacheThatIsEmptied(CacheThatIsEmptied):
+    def setup(self):
+        self.cache = None
+
+
+class CacheByFrame(Robot):
+    """Refreshed where two numbers differ, so that it matters which of them is set back."""
+
+    def setup(self):
+        self.frame, self.cached_frame, self.cache = 0, -1, torch.zeros(1, 2)
+        self.body_vel()
+
+    def body_vel(self):
+        if self.cached_frame != self.frame:
+            self.cache = self.vel * 2
+            self.cached_frame = self.frame
+        return self.cache
+
+    def observe(self):
+        return torch.cat([self.pos, self.body_vel()], -1)
+
+    def move(self):
+        super().move()
+        self.frame += 1
+
+
+class CacheInADictionary(Robot):
+    def setup(self):
+        self.store: dict[str, torch.Tensor] = {}
+        self.body_vel()
+
+    def body_vel(self):
+        if "vel" not in self.store:
+            self.store["vel"] = self.vel * 2
+        return self.store["vel"]
+
+    def observe(self):
+        return torch.cat([self.pos, self.body_vel()], -1)
+
+    def move(self):
+        super().move()
+        self.store.clear()
+
+
 class MadeOnFirstUse(Robot):
     """Looks like a cache, but is filled by the simulator: a sensor."""
 
@@ -343,6 +414,57 @@ class PythonCounter(Robot):
         self.calls += 1
 
 
+class ClassClock(Robot):
+    """The number starts as an attribute of the class."""
+
+    phase = 0.0
+
+    def observe(self):
+        return super().observe() + self.phase
+
+    def move(self):
+        super().move()
+        self.phase += 0.01
+
+
+class ClockForMath(PythonClock):
+    """Python's own functions take no tensor, so no line alone can mend this."""
+
+    def observe(self):
+        return Robot.observe(self) + math.sin(self.phase)
+
+
+class GaitThatComesBack(Robot):
+    """A text that is, when the steps end, what it was when they began."""
+
+    def setup(self):
+        self.gait = "walk"
+
+    def observe(self):
+        return super().observe() * (2.0 if self.gait == "trot" else 1.0)
+
+    def step(self, actions):
+        result = super().step(actions)
+        self.gait = "trot" if self._steps % 20 in (6, 7) else "walk"
+        return result
+
+
+class ConsistentLog(Robot):
+    """Old values of one attribute alone would fail an assertion, which proves nothing."""
+
+    def setup(self):
+        self.count, self.log = 0, [0]
+
+    def observe(self):
+        assert self.count == self.log[-1]
+        return super().observe()
+
+    def move(self):
+        super().move()
+        self.count += 1
+        self.log.append(self.count)
+
+
 class CounterThatNothingReads(PythonCounter):
     def observe(self):
         return Robot.observe(self)
@@ -388,6 +510,33 @@ class NoisyByNumpy(Robot):
 class SeededNumpy(Robot):
     def observe(self):
         return super().observe() + float(np.random.default_rng(0).standard_normal())
+
+
+class NoisyByItsOwnGenerator(Robot):
+    def setup(self):
+        self.rng = random.Random(0)
+        self.rng.gauss(0, 1)
+
+    def observe(self):
+        return super().observe() + self.rng.gauss(0, 1)
+
+
+class NoisyByAnOldGenerator(Robot):
+    def setup(self):
+        self.rng = np.random.RandomState(0)
+
+    def observe(self):
+        return super().observe() + float(self.rng.normal())
+
+
+class NoisyTargets(Robot):
+    def process_actions(self, actions):
+        self.targets[:] = actions + 0.1 * torch.rand(1, 2)
+
+
+class NoisyTargetsByNumpy(Robot):
+    def process_actions(self, actions):
+        self.targets[:] = actions + float(np.random.standard_normal())
 
 
 class Sampling(torch.nn.Module):
@@ -454,6 +603,50 @@ class WrongDecimation(Robot):
     @property
     def decimation(self):
         return 3
+
+
+class WrongDecimationWithoutHooks(WrongDecimation):
+    """Its step does not call the adapter's methods, only what those call."""
+
+    def register_evaluation_hooks(self, update, reset, evaluate_substep):
+        pass
+
+    def apply_actions(self):
+        self.drive()
+
+    def drive(self):
+        self.targets[:] = clipped(self.targets)
+
+    def step(self, actions):
+        self.process_actions(actions)
+        for _ in range(4):
+            self.drive()
+            self.pos = clipped(self.pos + 0.1 * self.vel + 0.01 * self.targets)
+            self.vel = 0.9 * self.vel + clipped(self.noise(self.vel))
+        return self.observe(), False
+
+
+class SharedHelper(WrongDecimationWithoutHooks):
+    """Its step does what apply_actions() does without calling it; a helper is called more often."""
+
+    @property
+    def decimation(self):
+        return 4
+
+    def apply_actions(self):
+        self.targets[:] = clipped(self.targets)
+
+    def step(self, actions):
+        self.process_actions(actions)
+        for _ in range(4):
+            self.targets[:] = clipped(self.targets)
+            self.pos = clipped(self.pos + 0.1 * self.vel + 0.01 * self.targets)
+            self.vel = 0.9 * self.vel + clipped(self.noise(self.vel))
+        return self.observe(), False
+
+
+def clipped(tensor):
+    return tensor.clamp(-10.0, 10.0)
 
 
 class Branching(Robot):
@@ -606,6 +799,42 @@ MENDED_BY_A_LINE = [
         'Connection(name="refresh_cache", getter=lambda: None, setter=lambda value: setattr(env, "cache", value))',
     ),
     Fault(
+        Kind.STALE_CACHE, ColdCacheBehindAFlag, CacheFilledAnewEachTime, "env.robot.body_vel",
+        'Connection(name="refresh_is_outdated", getter=lambda: True, '
+        'setter=lambda value: setattr(env.robot, "is_outdated", value))',
+    ),
+    Fault(
+        Kind.STALE_CACHE, ColdCacheByTime, CacheFilledAnewEachTime, "env.cache.data",
+        'Connection(name="refresh_timestamp", getter=lambda: -1.0, '
+        'setter=lambda value: setattr(env.cache, "timestamp", value))',
+    ),
+    Fault(
+        Kind.STALE_CACHE, ColdCacheThatIsEmptied, CacheFilledAnewEachTime, "env.cache",
+        'Connection(name="refresh_cache", getter=lambda: None, setter=lambda value: setattr(env, "cache", value))',
+    ),
+    Fault(
+        Kind.STALE_CACHE, CacheByFrame, CacheFilledAnewEachTime, "env.cache",
+        'Connection(name="refresh_cached_frame", getter=lambda: -1, '
+        'setter=lambda value: setattr(env, "cached_frame", value))',
+    ),
+    Fault(
+        Kind.STALE_CACHE, CacheInADictionary, CacheFilledAnewEachTime, "env.store['vel']",
+        'Connection(name="refresh_vel", getter=lambda: None, setter=lambda _: env.store.pop(\'vel\', None))',
+    ),
+    Fault(
+        Kind.MISSING_MEMORY, Robot, Robot, "actor.hidden",
+        "actor(env.empty_actor_observations())\n" + line("Memory", "hidden", "actor.hidden"),
+        "forward", RememberingFromNothing, Forgetting,
+    ),
+    Fault(
+        Kind.PYTHON_STATE, ClassClock, ConsistentLog, "env.phase",
+        "env.phase = torch.tensor(env.phase)\n" + line("Input", "phase", "env.phase"),
+    ),
+    Fault(
+        Kind.WRONG_DECIMATION, WrongDecimationWithoutHooks, SharedHelper, "env.decimation",
+        "type(env).decimation = property(lambda self: 4)", "decimation",
+    ),
+    Fault(
         Kind.PYTHON_STATE, PythonClock, CounterThatNothingReads, "env.phase",
         "env.phase = torch.tensor(env.phase)\n" + line("Input", "phase", "env.phase"),
     ),
@@ -633,6 +862,12 @@ MENDED_BY_HAND = [
         Kind.PYTHON_STATE, SwitchedByTime, CounterThatNothingReads, "env.is_walking",
         "# keep env.is_walking in a tensor",
     ),
+    Fault(Kind.PYTHON_STATE, ClockForMath, CounterThatNothingReads, "env.phase", "# keep env.phase in a tensor"),
+    Fault(Kind.PYTHON_STATE, GaitThatComesBack, ConsistentLog, "env.gait", "# keep env.gait in a tensor"),
+    Fault(Kind.RANDOM, NoisyByItsOwnGenerator, SeededNumpy, "obs", "# switch off noise", "compute_observations"),
+    Fault(Kind.RANDOM, NoisyByAnOldGenerator, SeededNumpy, "obs", "# switch off noise", "compute_observations"),
+    Fault(Kind.RANDOM, NoisyTargets, Robot, "env.process_actions()", "# switch off action noise", "process_actions"),
+    Fault(Kind.RANDOM, NoisyTargetsByNumpy, Robot, "targets", "# switch off noise", "process_actions"),
     Fault(Kind.RANDOM, NoisyByNumpy, SeededNumpy, "obs", "# switch off noise", "compute_observations"),
     Fault(
         Kind.RANDOM, Robot, Robot, "actor", "# export the deterministic form of the policy, or pass allow_random=True",

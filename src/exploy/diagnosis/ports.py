@@ -7,7 +7,7 @@ from exploy.diagnosis.case import Case
 from exploy.diagnosis.finding import Finding, Kind
 from exploy.exporter.capture.geometry import Geometry, has_memory
 from exploy.exporter.capture.location import definition
-from exploy.exporter.capture.object_graph import walk
+from exploy.exporter.capture.object_graph import is_a, walk
 from exploy.exporter.capture.paths import BOOKKEEPING
 from exploy.exporter.capture.program import ACTIONS, FrozenTensor, Sources
 from exploy.exporter.core.components import Input, Memory, Output, to_numpy
@@ -159,7 +159,7 @@ def _small_tensors(roots: dict[str, object]) -> dict[str, np.ndarray]:
     return {
         item.path: to_numpy(item.value)
         for item in found
-        if isinstance(item.value, torch.Tensor) and has_memory(item.value) and item.value.numel() <= _MAX_ELEMENTS
+        if is_a(item.value, torch.Tensor) and has_memory(item.value) and item.value.numel() <= _MAX_ELEMENTS
     }
 
 

@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from exploy.exporter.capture.object_graph import asked_once, data_owners, has_slots, instance_dict, state_of, walk
+from exploy.exporter.capture.object_graph import asked_once, data_owners, has_slots, instance_dict, is_a, state_of, walk
 from exploy.exporter.capture.paths import BOOKKEEPING
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -47,9 +47,9 @@ class PythonValues:
         return changed
 
     def _change(self, path: str, before: object, now: object) -> dict[str, object]:
-        if isinstance(now, _PLAIN):
+        if is_a(now, _PLAIN):
             return {} if _same(before, now) else {path: now}
-        return {} if isinstance(before, _PLAIN) else self._changed_below(path, now)
+        return {} if is_a(before, _PLAIN) else self._changed_below(path, now)
 
     def _changed_below(self, path: str, replacement: object) -> dict[str, object]:
         values: dict[str, object] = {}
@@ -63,7 +63,7 @@ class PythonValues:
 
 
 def _plain(path: str, holder: object, items: dict[Any, Any]) -> dict[str, object]:
-    return {_path_of(path, holder, key): value for key, value in items.items() if isinstance(value, _PLAIN)}
+    return {_path_of(path, holder, key): value for key, value in items.items() if is_a(value, _PLAIN)}
 
 
 def _items(holder: Any) -> dict[Any, Any]:
@@ -85,7 +85,7 @@ def _way_to_look(kind: type) -> Callable[[Any], dict[Any, Any]]:
 
 
 def _path_of(path: str, holder: object, key: Any) -> str:
-    return f"{path}[{key!r}]" if issubclass(type(holder), dict | list | tuple) else f"{path}.{key}"
+    return f"{path}[{key!r}]" if is_a(holder, dict | list | tuple) else f"{path}.{key}"
 
 
 def _same(one: object, two: object) -> bool:

@@ -55,6 +55,11 @@ def asked_once(question: Callable[[type], Answer]) -> Callable[[type], Answer]:
     return ask
 
 
+def is_a(value: object, kinds: type | tuple[type, ...] | types.UnionType) -> bool:
+    """Like isinstance(), but without asking the object, which may be one that stands for another."""
+    return issubclass(type(value), kinds)
+
+
 class Found(NamedTuple):
     """An object that the walk met, and the way that leads to it, as one would write it in Python."""
 
@@ -79,7 +84,7 @@ def walk(roots: dict[str, object], *, closures: bool = False, skip: tuple[type, 
         yield found
         if depth == MAX_DEPTH or len(seen) == MAX_OBJECTS:
             continue
-        if _is_leaf(type(found.value)) or issubclass(type(found.value), skip):
+        if _is_leaf(type(found.value)) or is_a(found.value, skip):
             continue
         for child in _children(found, closures):
             if id(child.value) not in seen and len(seen) < MAX_OBJECTS:

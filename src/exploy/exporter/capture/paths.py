@@ -3,12 +3,13 @@
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 
 from exploy.exporter.capture.geometry import Geometry, has_memory
-from exploy.exporter.capture.object_graph import can_be_followed, walk
+from exploy.exporter.capture.object_graph import can_be_followed, is_a, walk
 from exploy.exporter.core.components import Connection, Constant, Group, Input, Output
 from exploy.exporter.core.context_manager import ContextManager
 
@@ -76,13 +77,13 @@ def identifier_from_path(path: str) -> str:
     return "_".join(word for position, word in enumerate(words) if position == 0 or word != words[position - 1])
 
 
-def _named(path: str, value: object) -> NamedMemory | None:
-    if isinstance(value, torch.Tensor):
+def _named(path: str, value: Any) -> NamedMemory | None:
+    if is_a(value, torch.Tensor):
         if not has_memory(value):
             return None
         strides = tuple(stride * value.itemsize for stride in value.stride())
         return NamedMemory(path, value.data_ptr(), tuple(value.shape), strides, value.itemsize, value)
-    if isinstance(value, np.ndarray) and value.dtype != object:
+    if is_a(value, np.ndarray) and value.dtype != object:
         address = value.__array_interface__["data"][0]
         return NamedMemory(path, address, value.shape, value.strides, value.itemsize, value)
     return None
