@@ -104,8 +104,9 @@ def diagnose(
     values = PythonValues(case.experiments.roots)
     difference: str | None = None
     try:
-        case.own_changes = changes_of_pipeline(case.experiments, program, values)
-        difference = standing_still_difference(case, session)
+        with case.experiments.trial() as snapshot:
+            case.own_changes = changes_of_pipeline(case.experiments, program, values)
+            difference = standing_still_difference(case, session, snapshot)
         if difference is not None:
             findings += late_findings(case, values.values)
     except Exception as error:

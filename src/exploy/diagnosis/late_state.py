@@ -19,16 +19,23 @@ from exploy.exporter.capture.capture import capture
 from exploy.exporter.capture.geometry import Geometry
 from exploy.exporter.capture.location import UNKNOWN
 from exploy.exporter.capture.program import FrozenTensor, Program
+from exploy.exporter.capture.snapshot import Snapshot
 from exploy.verify.export_checks import compare_with_environment
 
 
-def standing_still_difference(case: Case, session: ProgramSession) -> str | None:
-    """How program and environment differ over some steps in which no simulator moves; None if they do not."""
+def standing_still_difference(case: Case, session: ProgramSession, snapshot: Snapshot) -> str | None:
+    """How program and environment differ over some steps in which no simulator moves; None if they do not.
+
+    Args:
+        case: The environment, as it was captured.
+        session: The captured program.
+        snapshot: The environment, as it is.
+    """
     experiments = case.experiments
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compare_with_environment(experiments.env, experiments.actor, case.program, session.run)
+            compare_with_environment(experiments.env, experiments.actor, case.program, session.run, snapshot)
     except VerificationError as error:
         return str(error).partition(" Nothing was written.")[0].partition("\n")[0]
     return None

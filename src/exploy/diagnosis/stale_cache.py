@@ -75,8 +75,27 @@ def find_refreshes(experiments: Experiments, probes: list[Probe]) -> dict[str, R
 
     A tensor for which nothing is found is taken for no cache.
     """
-    found = {item.frozen.name: _search(experiments, item) for item in probes}
-    return {name: refresh for name, refresh in found.items() if refresh is not None}
+    found: dict[str, Refresh] = {}
+    for values in dict.fromkeys(item.values for item in probes):
+        suspects = [item.frozen for item in probes if item.values == values]
+        found |= _search(experiments, suspects, values)
+    return found
+
+
+def _search(
+    experiments: Experiments, suspects: list[FrozenTensor], values: tuple[tuple[str, object], ...]
+) -> dict[str, Refresh]:
+    found: dict[str, Refresh] = {}
+    with experiments.trial() as snapshot:
+        for path, then in values[:_MAX_TRIALS]:
+            for value in _values_to_try(then):
+                left = [frozen for frozen in suspects if frozen.name not in found]
+                if not left:
+                    return found
+                for name in _refreshed_by(experiments, left, path, value):
+                    found[name] = Refresh(path, value, then)
+                snapshot.restore()
+    return found
 
 
 def _writers(experiments: Experiments, suspects: list[FrozenTensor]) -> dict[str, types.CodeType]:
@@ -128,17 +147,6 @@ def _others(
     return tuple(dict.fromkeys(found))
 
 
-def _search(experiments: Experiments, item: Probe) -> Refresh | None:
-    with experiments.trial() as snapshot:
-        for path, then in item.values[:_MAX_TRIALS]:
-            for value in _values_to_try(then):
-                is_refreshed = _is_refreshed_by(experiments, item.frozen, path, value)
-                snapshot.restore()
-                if is_refreshed:
-                    return Refresh(path, value, then)
-    return None
-
-
 def _values_to_try(value: object) -> Iterator[object]:
     if isinstance(value, float):
         yield -1.0
@@ -147,21 +155,33 @@ def _values_to_try(value: object) -> Iterator[object]:
     yield value
 
 
-def _is_refreshed_by(experiments: Experiments, frozen: FrozenTensor, path: str, value: object) -> bool:
-    """Whether observations overwrite a spoilt tensor whenever there is another value at a path; it is tried twice."""
+def _refreshed_by(experiments: Experiments, suspects: list[FrozenTensor], path: str, value: object) -> list[str]:
+    """Which of some tensors, once spoilt, observations overwrite when there is another value at a path; tried twice."""
+    refreshed = suspects
     for _ in range(2):
-        live = experiments.live(frozen)
-        if not isinstance(live, torch.Tensor):
-            return False
-        spoilt = ~live if live.dtype == torch.bool else torch.full_like(live, 77)
-        live.copy_(spoilt)
+        spoilt = {frozen.name: _spoil(experiments.live(frozen)) for frozen in refreshed}
         with contextlib.suppress(Exception):
             assign(experiments.roots, path, value)
             experiments.observe()
-        after = experiments.live(frozen)
-        if not isinstance(after, torch.Tensor) or (after.shape == spoilt.shape and torch.equal(after, spoilt)):
-            return False
-    return True
+        refreshed = [frozen for frozen in refreshed if _differs(experiments.live(frozen), spoilt[frozen.name])]
+        if not refreshed:
+            break
+    return [frozen.name for frozen in refreshed]
+
+
+def _spoil(tensor: object) -> torch.Tensor | None:
+    """Overwrite a tensor with something that nobody would compute, and return a copy of that."""
+    if not isinstance(tensor, torch.Tensor):
+        return None
+    spoilt = ~tensor if tensor.dtype == torch.bool else torch.full_like(tensor, 77)
+    tensor.copy_(spoilt)
+    return spoilt
+
+
+def _differs(tensor: object, spoilt: torch.Tensor | None) -> bool:
+    if not isinstance(tensor, torch.Tensor) or spoilt is None:
+        return False
+    return tensor.shape != spoilt.shape or not torch.equal(tensor, spoilt)
 
 
 @dataclass

@@ -229,6 +229,12 @@ def _item(value: Any, key: object) -> Any:
 
 
 @asked_once
+def _is_simple(kind: type) -> bool:
+    """Whether all that instances of a type hold is in their dictionary."""
+    return not (has_slots(kind) or data_owners(kind) or issubclass(kind, (*_CONTAINERS, torch.nn.Module)))
+
+
+@asked_once
 def _parts_of(kind: type) -> Callable[[str, Any], Iterable[tuple[str, Any]]]:
     """How to list the parts of objects of a type, by path, without running any code of theirs."""
     for kinds, parts in (
@@ -259,6 +265,9 @@ def _children(found: Found, closures: bool) -> Iterable[Found]:
     """What an object holds, so far as there is anything to look at in that."""
     path, value = found
     kind = type(value)
+    if _is_simple(kind):
+        attributes = instance_dict(value).items()
+        return [Found(f"{path}.{name}", item) for name, item in attributes if not _is_empty(type(item))]
     if issubclass(kind, types.MethodType | types.FunctionType | functools.partial):
         return _captured(found) if closures else []
     return [Found(where, item) for where, item in _parts_of(kind)(path, value) if not _is_empty(type(item))]
