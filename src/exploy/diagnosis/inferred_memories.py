@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import torch
 
-from exploy.diagnosis.experiments import Experiments
-from exploy.diagnosis.pipeline_alone import changes_of_pipeline
-from exploy.diagnosis.python_values import PythonValues
+from exploy.diagnosis.evidence.experiments import Experiments
+from exploy.diagnosis.evidence.pipeline_alone import changes_of_pipeline
+from exploy.diagnosis.evidence.python_values import PythonValues
 from exploy.diagnosis.suggestion import name_from_path
 from exploy.exporter.capture.program import FrozenTensor, Program
 from exploy.exporter.core.actor import ExportableActor

@@ -1,7 +1,7 @@
 """What an export refuses because of what was found."""
 
 from exploy.diagnosis.check import diagnose
-from exploy.diagnosis.experiments import Experiments
+from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.errors import RandomOperatorError, UnregisteredStateError
 from exploy.exporter.capture.program import Program
 from exploy.exporter.capture.two_rates import ACT, OBSERVE

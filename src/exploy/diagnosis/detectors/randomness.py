@@ -9,9 +9,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from exploy.diagnosis.case import Case
-from exploy.diagnosis.experiments import assign
+from exploy.diagnosis.evidence.experiments import assign
+from exploy.diagnosis.evidence.python_values import PythonValues
 from exploy.diagnosis.finding import Finding, Kind, Severity
-from exploy.diagnosis.python_values import PythonValues
 from exploy.exporter.capture.location import definition
 from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, RandomOperator
 from exploy.exporter.capture.snapshot import Snapshot

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from exploy.diagnosis.experiments import Experiments
-from exploy.diagnosis.python_values import PythonValues
+from exploy.diagnosis.evidence.experiments import Experiments
+from exploy.diagnosis.evidence.python_values import PythonValues
 from exploy.exporter.capture.geometry import Geometry, has_memory
 from exploy.exporter.capture.program import FrozenTensor, Program
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from exploy.diagnosis.experiments import Experiments
-from exploy.diagnosis.program_session import ProgramSession
-from exploy.diagnosis.python_values import PythonValues
+from exploy.diagnosis.evidence.experiments import Experiments
+from exploy.diagnosis.evidence.program_session import ProgramSession
+from exploy.diagnosis.evidence.python_values import PythonValues
 from exploy.exporter.capture.program import FrozenTensor, Program
 from exploy.exporter.core.components import to_numpy
 from exploy.exporter.core.environment_checks import checked_tensor

@@ -10,10 +10,11 @@ import warnings
 import torch
 
 from exploy.diagnosis.case import Case
-from exploy.diagnosis.experiments import Experiments
+from exploy.diagnosis.detectors.stale_cache import find_refreshes
+from exploy.diagnosis.evidence.experiments import Experiments
+from exploy.diagnosis.evidence.probing import Probe
+from exploy.diagnosis.evidence.program_session import ProgramSession
 from exploy.diagnosis.finding import Finding, Kind
-from exploy.diagnosis.program_session import ProgramSession
-from exploy.diagnosis.stale_cache import Probe, find_refreshes
 from exploy.errors import VerificationError
 from exploy.exporter.capture.capture import capture
 from exploy.exporter.capture.geometry import Geometry

@@ -2,9 +2,9 @@
 
 import torch
 
-from exploy.diagnosis.calls import counted_calls, reading_line
 from exploy.diagnosis.case import Case
-from exploy.diagnosis.experiments import Results, same_results
+from exploy.diagnosis.evidence.calls import counted_calls, reading_line
+from exploy.diagnosis.evidence.experiments import Results, same_results
 from exploy.diagnosis.finding import Finding, Kind
 from exploy.exporter.capture.capture import capture
 from exploy.exporter.capture.snapshot import Snapshot

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from exploy.diagnosis.evidence.stepping import Evidence, NotFinite
 from exploy.diagnosis.finding import Finding, Kind, Severity
-from exploy.diagnosis.stepping import Evidence, NotFinite
 from exploy.errors import ExployError
 from exploy.exporter.capture.location import UNKNOWN, definition
 from exploy.exporter.capture.program import OBSERVATIONS, Program

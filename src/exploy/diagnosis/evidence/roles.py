@@ -5,8 +5,8 @@ from enum import Enum, auto
 
 import numpy as np
 
-from exploy.diagnosis.pipeline_alone import OwnChanges
-from exploy.diagnosis.stepping import Evidence
+from exploy.diagnosis.evidence.pipeline_alone import OwnChanges
+from exploy.diagnosis.evidence.stepping import Evidence
 from exploy.exporter.capture.program import FrozenTensor, Program
 
 

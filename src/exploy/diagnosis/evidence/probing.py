@@ -1,12 +1,6 @@
-"""Finds out whether a tensor is a cache of the environment, and what makes the environment compute it anew.
+"""Sees when, by which function and under which Python values a step of the environment writes a tensor."""
 
-A cache is told from a sensor by experiment: the Python values that stood at the time when the environment last computed
-it (a flag, a time stamp, a None) are put back one by one, until computing the observations computes it again.
-"""
-
-import contextlib
 import types
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,38 +8,13 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from exploy.diagnosis.calls import on_each_call
-from exploy.diagnosis.experiments import ABSENT, Experiments, assign
-from exploy.diagnosis.python_values import PythonValues
-from exploy.diagnosis.suggestion import assignment, name_from_path, removal
+from exploy.diagnosis.evidence.calls import on_each_call
+from exploy.diagnosis.evidence.experiments import ABSENT, Experiments
+from exploy.diagnosis.evidence.python_values import PythonValues
 from exploy.exporter.capture.location import calling_code
 from exploy.exporter.capture.program import FrozenTensor
 
 _MAX_LOOKS = 8
-_MAX_TRIALS = 64
-
-
-@dataclass(frozen=True)
-class Refresh:
-    """What makes an environment compute a cache anew: a value at a path; `seen` is the one that did so before."""
-
-    path: str
-    value: object
-    seen: object
-
-    @property
-    def condition(self) -> str:
-        """When the environment computes the cache anew."""
-        return f"when {self.path} was {'not there' if self.seen is ABSENT else repr(self.seen)}"
-
-    @property
-    def suggestion(self) -> str:
-        """A Connection, which runs before every step and sub-step."""
-        name = f"refresh_{name_from_path(self.path, ())}"
-        if self.value is ABSENT:
-            return f'Connection(name="{name}", getter=lambda: None, setter=lambda _: {removal(self.path)})'
-        setter = assignment(self.path, "value")
-        return f'Connection(name="{name}", getter=lambda: {self.value!r}, setter=lambda value: {setter})'
 
 
 @dataclass(frozen=True)
@@ -68,34 +37,6 @@ def probe(experiments: Experiments, suspects: list[FrozenTensor]) -> list[Probe]
     paths = [frozen.name for frozen in suspects if frozen.name in writers]
     values = _values_on_entry(experiments, set(writers.values()), paths)
     return [Probe(frozen, values[writers[frozen.name]]) for frozen in suspects if frozen.name in writers]
-
-
-def find_refreshes(experiments: Experiments, probes: list[Probe]) -> dict[str, Refresh]:
-    """For those of some frozen tensors that are caches, by name: what makes the environment compute them anew.
-
-    A tensor for which nothing is found is taken for no cache.
-    """
-    found: dict[str, Refresh] = {}
-    for values in dict.fromkeys(item.values for item in probes):
-        suspects = [item.frozen for item in probes if item.values == values]
-        found |= _search(experiments, suspects, values)
-    return found
-
-
-def _search(
-    experiments: Experiments, suspects: list[FrozenTensor], values: tuple[tuple[str, object], ...]
-) -> dict[str, Refresh]:
-    found: dict[str, Refresh] = {}
-    with experiments.trial() as snapshot:
-        for path, then in values[:_MAX_TRIALS]:
-            for value in _values_to_try(then):
-                left = [frozen for frozen in suspects if frozen.name not in found]
-                if not left:
-                    return found
-                for name in _refreshed_by(experiments, left, path, value):
-                    found[name] = Refresh(path, value, then)
-                snapshot.restore()
-    return found
 
 
 def _writers(experiments: Experiments, suspects: list[FrozenTensor]) -> dict[str, types.CodeType]:
@@ -145,43 +86,6 @@ def _others(
         if path not in end or end[path] != value
     ]
     return tuple(dict.fromkeys(found))
-
-
-def _values_to_try(value: object) -> Iterator[object]:
-    if isinstance(value, float):
-        yield -1.0
-    elif isinstance(value, int) and not isinstance(value, bool):
-        yield -1
-    yield value
-
-
-def _refreshed_by(experiments: Experiments, suspects: list[FrozenTensor], path: str, value: object) -> list[str]:
-    """Which of some tensors, once spoilt, observations overwrite when there is another value at a path; tried twice."""
-    refreshed = suspects
-    for _ in range(2):
-        spoilt = {frozen.name: _spoil(experiments.live(frozen)) for frozen in refreshed}
-        with contextlib.suppress(Exception):
-            assign(experiments.roots, path, value)
-            experiments.observe()
-        refreshed = [frozen for frozen in refreshed if _differs(experiments.live(frozen), spoilt[frozen.name])]
-        if not refreshed:
-            break
-    return [frozen.name for frozen in refreshed]
-
-
-def _spoil(tensor: object) -> torch.Tensor | None:
-    """Overwrite a tensor with something that nobody would compute, and return a copy of that."""
-    if not isinstance(tensor, torch.Tensor):
-        return None
-    spoilt = ~tensor if tensor.dtype == torch.bool else torch.full_like(tensor, 77)
-    tensor.copy_(spoilt)
-    return spoilt
-
-
-def _differs(tensor: object, spoilt: torch.Tensor | None) -> bool:
-    if not isinstance(tensor, torch.Tensor) or spoilt is None:
-        return False
-    return tensor.shape != spoilt.shape or not torch.equal(tensor, spoilt)
 
 
 @dataclass

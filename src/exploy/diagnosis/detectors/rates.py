@@ -7,13 +7,30 @@ from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from exploy.diagnosis.calls import Calls, counted_calls
-from exploy.diagnosis.experiments import Experiments
+from exploy.diagnosis.evidence.calls import Calls, counted_calls
+from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.finding import Finding, Kind
+from exploy.errors import EnvironmentError
 from exploy.exporter.capture.location import calling_codes, definition
 from exploy.exporter.core.environment_checks import checked_decimation
+from exploy.exporter.core.exportable_environment import ExportableEnvironment
 
 _STEPS_TO_TRY = 3
+
+
+def stated_decimation_findings(env: ExportableEnvironment) -> list[Finding]:
+    """Whether the decimation is a whole number of 1 or more.
+
+    Raises:
+        Exception: Whatever the environment raises.
+    """
+    try:
+        checked_decimation(env)
+    except EnvironmentError as error:
+        what = str(error).removesuffix(".")
+        advice = "# let decimation be the number of simulation steps in a policy step"
+        return [Finding.of(Kind.WRONG_DECIMATION, "env.decimation", what, _defined_at(env), advice)]
+    return []
 
 
 def calls_in_a_step(experiments: Experiments) -> Calls:
@@ -54,7 +71,7 @@ def decimation_findings(experiments: Experiments, in_step: Calls, sub_steps: lis
             Kind.WRONG_DECIMATION,
             "env.decimation",
             f"is {stated}, but a step of the environment applies actions {counted} times",
-            definition(getattr(type(env).decimation, "fget", None)),
+            _defined_at(env),
             f"type(env).decimation = property(lambda self: {counted})",
         )
     ]
@@ -91,6 +108,10 @@ class _Callers(TorchDispatchMode):
         """Note who calls an operator, and run it."""
         self._stacks.append(calling_codes())
         return func(*args, **(kwargs or {}))
+
+
+def _defined_at(env: ExportableEnvironment) -> str:
+    return definition(getattr(type(env).decimation, "fget", None))
 
 
 def _ratio(calls: Calls, in_step: Calls) -> int | None:

@@ -1,0 +1,1 @@
+"""What is found in the evidence: a module for each kind of thing that can be wrong."""
