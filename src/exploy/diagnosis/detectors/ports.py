@@ -1,19 +1,14 @@
 """Findings about Inputs, Outputs and Memories: detached, unused, constant, carried."""
 
-import numpy as np
 import torch
 
 from exploy.diagnosis.case import Case
+from exploy.diagnosis.evidence.moved_by_actions import moved_by_actions
 from exploy.diagnosis.finding import Finding, Kind
 from exploy.exporter.capture.geometry import Geometry, has_memory
 from exploy.exporter.capture.location import definition
-from exploy.exporter.capture.object_graph import is_a, walk
-from exploy.exporter.capture.paths import BOOKKEEPING
 from exploy.exporter.capture.program import ACTIONS, FrozenTensor, Sources
-from exploy.exporter.core.components import Input, Memory, Output, to_numpy
-
-_OTHER_ACTIONS = 10.0  # far enough to change a sign or leave a dead zone
-_MAX_ELEMENTS = 1_000_000
+from exploy.exporter.core.components import Input, Memory, Output
 
 
 def port_findings(case: Case) -> list[Finding]:
@@ -106,7 +101,7 @@ def _is_constant(case: Case, name: str) -> bool:
 
 def _constant_output(case: Case, item: Output) -> Finding:
     what = "depends on no Input and no Memory, so that it is the same at each step"
-    moved = [path for path, shape in _moved_by_actions(case).items() if shape == tuple(item.value.shape)]
+    moved = [path for path, shape in moved_by_actions(case.experiments).items() if shape == tuple(item.value.shape)]
     suggestion = f"# let the callback of {item} return the tensor that apply_actions() writes"
     if moved:
         suggestion = case.suggest("Output", moved[0], item.name)
@@ -117,54 +112,11 @@ def _unused_actions(case: Case) -> list[Finding]:
     outputs = case.experiments.env.context_manager().get_output_components()
     if any(not _is_constant(case, item.output_name) for item in outputs if not isinstance(item, Memory)):
         return []
-    moved = list(_moved_by_actions(case))
+    moved = list(moved_by_actions(case.experiments))
     suggestion = case.suggest("Output", moved[0]) if moved else "# register what apply_actions() writes as an Output"
     what = "no Output takes them up, so that the file gives the raw actions only"
     where = definition(type(case.experiments.env).process_actions)
     return [Finding.of(Kind.UNUSED, ACTIONS, what, where, suggestion)]
-
-
-def _moved_by_actions(case: Case) -> dict[str, tuple[int, ...]]:
-    """Tensors that other actions change and that no port holds, with their shapes; copies of the actions last."""
-    experiments = case.experiments
-    states = []
-    with experiments.trial() as snapshot:
-        raw = experiments.actor(experiments.observe()).clone()
-        for actions in (raw, raw + _OTHER_ACTIONS, raw - _OTHER_ACTIONS):
-            experiments.observe()
-            experiments.env.process_actions(actions.clone())
-            experiments.env.apply_actions()
-            states.append(_small_tensors({"env": experiments.env}))
-            snapshot.restore()
-        raw_values = to_numpy(raw)
-    before, *others = states
-    moved = {
-        path: value
-        for path, value in before.items()
-        if any(path in after and not _equal(value, after[path]) for after in others) and not _is_port(case, path)
-    }
-    ordered = sorted(moved, key=lambda path: _equal(moved[path], raw_values))
-    return {path: moved[path].shape for path in ordered}
-
-
-def _is_port(case: Case, path: str) -> bool:
-    manager = case.experiments.env.context_manager()
-    tensor = case.experiments.resolve(path)
-    ports = [item.fetch() for item in (*manager.get_input_components(), *manager.get_output_components())]
-    return isinstance(tensor, torch.Tensor) and any(Geometry.of(tensor).overlaps(Geometry.of(port)) for port in ports)
-
-
-def _small_tensors(roots: dict[str, object]) -> dict[str, np.ndarray]:
-    found = walk(roots, skip=BOOKKEEPING)
-    return {
-        item.path: to_numpy(item.value)
-        for item in found
-        if is_a(item.value, torch.Tensor) and has_memory(item.value) and item.value.numel() <= _MAX_ELEMENTS
-    }
-
-
-def _equal(one: np.ndarray, two: np.ndarray) -> bool:
-    return np.array_equal(one, two, equal_nan=one.dtype.kind == "f" and two.dtype.kind == "f")
 
 
 # -- memories and constants -------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from exploy.diagnosis.case import Case
-from exploy.diagnosis.evidence.experiments import assign
+from exploy.diagnosis.evidence.experiments import assign, equal
 from exploy.diagnosis.evidence.python_values import PythonValues
 from exploy.diagnosis.finding import Finding, Kind, Severity
 from exploy.exporter.capture.location import definition
@@ -95,7 +95,7 @@ def _hidden(case: Case) -> list[Finding]:
         snapshot.restore()
         _advance_generators(snapshot)
         two = experiments.policy_step()
-    different = [name for name, value in one[0].items() if not _equal(value, two[0][name])]
+    different = [name for name, value in one[0].items() if not equal(value, two[0][name])]
     if not different:
         return []
     env = type(experiments.env)
@@ -109,10 +109,6 @@ def _hidden(case: Case) -> list[Finding]:
             "# switch off noise before exporting, in prepare_export()",
         )
     ]
-
-
-def _equal(one: np.ndarray, two: np.ndarray) -> bool:
-    return np.array_equal(one, two, equal_nan=one.dtype.kind == "f")
 
 
 def _advance_generators(snapshot: Snapshot) -> None:

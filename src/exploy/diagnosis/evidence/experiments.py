@@ -166,12 +166,13 @@ def split_path(path: str) -> tuple[str, Any]:
     return ast.unparse(node.value), ast.literal_eval(node.slice)
 
 
-def same_results(one: Results | None, two: Results | None, tolerance: float = 0.0) -> bool:
-    """Whether two policy steps gave the same; failed ones are the same as nothing."""
-    if one is None or two is None or len(one) != len(two):
-        return False
-    return all(
-        np.allclose(value, other[name], rtol=tolerance, atol=tolerance, equal_nan=value.dtype.kind == "f")
-        for step, other in zip(one, two, strict=True)
-        for name, value in step.items()
+def same_results(one: Results, two: Results) -> bool:
+    """Whether two policy steps gave the same."""
+    return len(one) == len(two) and all(
+        equal(value, other[name]) for step, other in zip(one, two, strict=True) for name, value in step.items()
     )
+
+
+def equal(one: np.ndarray, two: np.ndarray) -> bool:
+    """Whether two arrays have the same shape and elements; equal NaNs are equal."""
+    return np.array_equal(one, two, equal_nan=one.dtype.kind == "f" and two.dtype.kind == "f")

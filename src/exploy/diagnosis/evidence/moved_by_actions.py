@@ -1,0 +1,51 @@
+"""Which tensors of an environment actions change: candidates for its Outputs."""
+
+import numpy as np
+import torch
+
+from exploy.diagnosis.evidence.experiments import Experiments, equal
+from exploy.exporter.capture.geometry import Geometry, has_memory
+from exploy.exporter.capture.object_graph import is_a, walk
+from exploy.exporter.capture.paths import BOOKKEEPING
+from exploy.exporter.core.components import to_numpy
+
+_OTHER_ACTIONS = 10.0  # far enough to change a sign or leave a dead zone
+_MAX_ELEMENTS = 1_000_000
+
+
+def moved_by_actions(experiments: Experiments) -> dict[str, tuple[int, ...]]:
+    """Tensors that other actions change and that no port holds, with their shapes; copies of the actions last."""
+    states = []
+    with experiments.trial() as snapshot:
+        raw = experiments.actor(experiments.observe()).clone()
+        for actions in (raw, raw + _OTHER_ACTIONS, raw - _OTHER_ACTIONS):
+            experiments.observe()
+            experiments.env.process_actions(actions.clone())
+            experiments.env.apply_actions()
+            states.append(_small_tensors({"env": experiments.env}))
+            snapshot.restore()
+        raw_values = to_numpy(raw)
+    before, *others = states
+    moved = {
+        path: value
+        for path, value in before.items()
+        if any(path in after and not equal(value, after[path]) for after in others) and not _is_port(experiments, path)
+    }
+    ordered = sorted(moved, key=lambda path: equal(moved[path], raw_values))
+    return {path: moved[path].shape for path in ordered}
+
+
+def _is_port(experiments: Experiments, path: str) -> bool:
+    manager = experiments.env.context_manager()
+    tensor = experiments.resolve(path)
+    ports = [item.fetch() for item in (*manager.get_input_components(), *manager.get_output_components())]
+    return isinstance(tensor, torch.Tensor) and any(Geometry.of(tensor).overlaps(Geometry.of(port)) for port in ports)
+
+
+def _small_tensors(roots: dict[str, object]) -> dict[str, np.ndarray]:
+    found = walk(roots, skip=BOOKKEEPING)
+    return {
+        item.path: to_numpy(item.value)
+        for item in found
+        if is_a(item.value, torch.Tensor) and has_memory(item.value) and item.value.numel() <= _MAX_ELEMENTS
+    }
