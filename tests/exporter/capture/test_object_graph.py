@@ -53,6 +53,15 @@ def test_paths_are_written_as_in_python_and_can_be_followed_again(path):
     assert resolve(robot, path) is found[path]
 
 
+def test_a_dictionary_may_have_attributes_as_well():
+    class Table(dict):
+        pass
+
+    table = Table(a=torch.zeros(1))
+    table.bias = torch.ones(1)  # type: ignore[attr-defined]
+    assert {found.path for found in walk({"env": table})} == {"env", "env['a']", "env.bias"}
+
+
 def test_a_path_that_leads_nowhere_gives_none():
     robot = Robot()
     for path in (

@@ -270,7 +270,11 @@ def _children(found: Found, closures: bool) -> Iterable[Found]:
         return [Found(f"{path}.{name}", item) for name, item in attributes if not _is_empty(type(item))]
     if issubclass(kind, types.MethodType | types.FunctionType | functools.partial):
         return _captured(found) if closures else []
-    return [Found(where, item) for where, item in _parts_of(kind)(path, value) if not _is_empty(type(item))]
+    parts = [Found(where, item) for where, item in _parts_of(kind)(path, value) if not _is_empty(type(item))]
+    if kind.__dictoffset__ and issubclass(kind, _CONTAINERS):  # a dictionary, say, with attributes as well
+        attributes = instance_dict(value).items()
+        parts += [Found(f"{path}.{name}", item) for name, item in attributes if not _is_empty(type(item))]
+    return parts
 
 
 def _captured(found: Found) -> list[Found]:

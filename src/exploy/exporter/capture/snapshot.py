@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_iter
 
 from exploy.exporter.capture.geometry import has_memory
-from exploy.exporter.capture.object_graph import asked_once, data_owners, has_slots, instance_dict, slots_of, walk
+from exploy.exporter.capture.object_graph import asked_once, data_owners, has_slots, instance_dict, is_a, slots_of, walk
 
 _MISSING = object()
 
@@ -43,6 +43,8 @@ class Snapshot:
         self.generators: list[np.random.Generator | np.random.RandomState | random.Random] = []
         for path, value in walk(roots, closures=True):
             _way_to_keep(type(value))(self, path, value)
+            if is_a(value, dict | list | collections.deque | set):
+                self._keep_attributes(path, value)
             for name, owner in data_owners(type(value)):
                 self._class_data[owner, name] = owner.__dict__.get(name)
 
