@@ -1,5 +1,7 @@
 """check_environment() never fails on what it is given, changes nothing but by stepping, and sees far enough."""
 
+import collections
+import enum
 import gc
 import random
 import sys
@@ -109,6 +111,107 @@ def test_the_tutorials_recurrent_actor_is_named_where_its_state_is_not_registere
     assert all(item.tensor.startswith("actor.") for item in errors)
 
 
+def test_a_recurrent_actor_that_forgets_everything_at_a_reset_is_fine():
+    class Recurrent(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.cell = torch.nn.GRUCell(2, 2)
+            self.hidden: torch.Tensor | None = None
+
+        def forward(self, obs):
+            self.hidden = self.cell(obs, self.hidden)
+            return self.hidden * 1.0
+
+        def get_state(self):
+            return None if self.hidden is None else (self.hidden,)
+
+        def reset(self, dones):
+            self.hidden = None
+
+    env, actor = Simple(reset_every=10), Recurrent()
+    actor(env.empty_actor_observations())
+    add_actor_memory(env.context_manager(), actor.get_state)
+    diagnosis = check(env, actor)
+    assert diagnosis.ok, diagnosis
+
+
+def test_a_constant_that_is_made_on_first_use_is_no_cache():
+    class Lazy(Forgotten):
+        def __init__(self):
+            super().__init__()
+            self.scale: torch.Tensor | None = None
+            self.last = torch.zeros(1, 2)
+
+        def observe(self):
+            if self.scale is None:
+                self.scale = torch.full((2,), 2.0)
+            return self.value * self.scale + self.last
+
+        def process_actions(self, actions):
+            super().process_actions(actions)
+            self.last = actions.clone()
+
+    assert [item.tensor for item in check(Lazy()).errors] == ["env.last"]
+
+
+def test_state_that_cannot_be_taken_back_leads_to_no_false_accusation():
+    class Elsewhere(Simple):
+        def observe(self):
+            return super().observe() + STATE_ELSEWHERE["last"]
+
+        def process_actions(self, actions):
+            super().process_actions(actions)
+            STATE_ELSEWHERE["last"] = actions.clone()
+
+    env = Elsewhere()
+    env.context_manager().add_component(Memory("last", lambda: STATE_ELSEWHERE["last"]))
+    assert not kinds(check(env)) & {Kind.RANDOM, Kind.PYTHON_STATE}
+
+
+STATE_ELSEWHERE = {"last": torch.zeros(1, 2)}
+
+
+def test_a_choice_among_names_is_python_state_and_its_class_is_left_alone():
+    class Gait(enum.Enum):
+        WALK = 1
+        TROT = 2
+
+    class Choosing(Simple):
+        def __init__(self):
+            super().__init__()
+            self.gait = Gait.WALK
+
+        def observe(self):
+            return super().observe() * self.gait.value
+
+        def move(self):
+            super().move()
+            self.gait = Gait.TROT
+
+    (finding,) = check(Choosing()).errors
+    assert (finding.kind, finding.tensor) == (Kind.PYTHON_STATE, "env.gait")
+    assert finding.suggestion.startswith("# keep env.gait in a tensor")
+    assert Gait.WALK.value == 1
+
+
+def test_a_late_sensor_in_a_deque_is_no_cache():
+    class Delayed(Simple):
+        def __init__(self):
+            super().__init__()
+            self.frames = collections.deque([torch.zeros(1, 2) for _ in range(3)], maxlen=3)
+
+        def observe(self):
+            return super().observe() + self.frames[0]
+
+        def move(self):
+            super().move()
+            self.frames.append(self.frames[-1] + 0.1)
+
+    (finding,) = check(Delayed()).errors
+    assert (finding.kind, finding.tensor) == (Kind.UNREGISTERED_INPUT, "env.frames[0]")
+
+
 # -- bad input ------------------------------------------------------------------------------------------------------
 
 
@@ -212,6 +315,15 @@ def test_values_that_are_not_finite_are_found_in_any_precision():
 
     (finding,) = check(Halved()).errors
     assert (finding.kind, finding.tensor) == (Kind.NOT_FINITE, "obs")
+
+
+def test_metadata_that_cannot_be_stored_is_a_finding():
+    class Odd(Simple):
+        def metadata(self):
+            return {"gains": torch.ones(2)}
+
+    (finding,) = check(Odd()).errors
+    assert (finding.kind, finding.tensor) == (Kind.CAPTURE_FAILED, "env.metadata()")
 
 
 def test_a_preparation_that_fails_is_a_finding():

@@ -27,6 +27,7 @@ from exploy.exporter.capture.garbage import no_garbage_collection
 from exploy.exporter.capture.location import definition
 from exploy.exporter.capture.program import Program
 from exploy.exporter.core.actor import ExportableActor, make_exportable_actor
+from exploy.exporter.core.description import build_metadata
 from exploy.exporter.core.environment_checks import checked_decimation, checked_observation_names
 from exploy.exporter.core.evaluation_mode import evaluation_mode
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
@@ -93,6 +94,7 @@ def diagnose(
     if any(finding.kind is not Kind.WRONG_NAMES for finding in stated):
         return Diagnosis(tuple(stated), 0)
     check = _Check(env, Case(Experiments(env, actor), program, allow_random))
+    stated += check.metadata_findings()
     return Diagnosis((*stated, *check.findings(steps)), check.case.evidence.steps)
 
 
@@ -106,6 +108,14 @@ class _Check:
         self._session = ProgramSession(case.program, case.experiments.actor, checked_decimation(env), self._names)
         self._values = PythonValues(case.experiments.roots)
         self._difference: str | None = None
+
+    def metadata_findings(self) -> list[Finding]:
+        """Whether what the environment says of itself can be stored."""
+        try:
+            build_metadata(self._env, self._session.contract, None)
+        except Exception as error:
+            return [failure(Kind.CAPTURE_FAILED, "env.metadata()", error)]
+        return []
 
     def findings(self, steps: int) -> list[Finding]:
         """Everything that is found, over some policy steps."""

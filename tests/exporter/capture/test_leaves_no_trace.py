@@ -318,3 +318,31 @@ def test_exports_in_several_threads_take_turns(tmp_path: Path, monkeypatch):
     assert len({path.read_bytes() for path in paths}) == 1
     assert torch.distributions.Distribution._validate_args
     assert torch.backends.mha.get_fastpath_enabled()
+
+
+def test_an_object_that_had_no_attributes_has_none_afterwards(tmp_path: Path):
+    class Holder:
+        pass
+
+    class Lazy(TestEnvironment):
+        num_observations = 2
+
+        def __init__(self):
+            super().__init__()
+            self.value, self.holder = torch.zeros(1, 2), Holder()
+            self.context_manager().add_component(Input("value", lambda: self.value))
+
+        def observe(self):
+            if not hasattr(self.holder, "scale"):
+                self.holder.scale = torch.full((2,), 2.0)
+            return self.value * self.holder.scale
+
+        def move(self):
+            self.value = self.value + 0.1
+
+    env, actor = Lazy(), make_actor(2)
+    export(env, actor, tmp_path)
+    assert not vars(env.holder)
+    first = (tmp_path / "policy.onnx").read_bytes()
+    export(env, actor, tmp_path)
+    assert (tmp_path / "policy.onnx").read_bytes() == first

@@ -30,6 +30,7 @@ class Robot:
         self.buffers = [torch.zeros(1), torch.zeros(2)]
         self.slotted = Slotted()
         self.net = torch.nn.Sequential(torch.nn.Linear(2, 2))
+        self.offsets = torch.nn.ParameterList([torch.zeros(2)])
         self.itself = self
 
     @property
@@ -43,6 +44,7 @@ PATHS = [
     "env.buffers[1]",
     "env.slotted.array",
     "env.net[0].weight",
+    "env.offsets[0]",
 ]
 
 

@@ -102,8 +102,8 @@ def _is_partly_registered(case: Case, frozen: FrozenTensor) -> bool:
     live = case.experiments.live(frozen)
     if frozen.elements is None or not isinstance(live, torch.Tensor):
         return False
-    inputs = case.experiments.env.context_manager().get_input_components()
-    return any(Geometry.of(item.fetch()).overlaps(Geometry.of(live)) for item in inputs)
+    inputs = map(case.experiments.fetch, case.experiments.env.context_manager().get_input_components())
+    return any(item is not None and Geometry.of(item).overlaps(Geometry.of(live)) for item in inputs)
 
 
 def _slices(frozen: FrozenTensor) -> list[str] | None:

@@ -11,7 +11,7 @@ import torch
 
 from exploy.diagnosis.case import Case
 from exploy.diagnosis.detectors.stale_cache import find_refreshes
-from exploy.diagnosis.evidence.experiments import Experiments
+from exploy.diagnosis.evidence.experiments import ABSENT, Experiments
 from exploy.diagnosis.evidence.probing import Probe
 from exploy.diagnosis.evidence.program_session import ProgramSession
 from exploy.diagnosis.finding import Finding, Kind
@@ -19,9 +19,10 @@ from exploy.errors import VerificationError
 from exploy.exporter.capture.capture import capture
 from exploy.exporter.capture.geometry import Geometry
 from exploy.exporter.capture.location import UNKNOWN
-from exploy.exporter.capture.program import FrozenTensor, Program
+from exploy.exporter.capture.program import FrozenTensor
 from exploy.exporter.capture.snapshot import Snapshot
 from exploy.verify.export_checks import compare_with_environment
+from exploy.verify.variation import around
 
 
 def standing_still_difference(case: Case, session: ProgramSession, snapshot: Snapshot) -> str | None:
@@ -56,18 +57,31 @@ def late_findings(case: Case, values_before: dict[str, object]) -> list[Finding]
         program = capture(experiments.env, experiments.actor)
         late = [item for item in (*program.frozen, *program.weights) if item.name not in known]
         suspects = [item for item in late if item.live is None and program.depends_on(item)]
-        return [_finding(case, program, item, values_before) for item in suspects]
+        findings = [_finding(case, item, values_before) for item in suspects]
+    constant = {item.name for item in suspects if not _depends_on_inputs(experiments, item)}
+    return [finding for finding in findings if finding.tensor not in constant]
 
 
-def _finding(case: Case, program: Program, frozen: FrozenTensor, values_before: dict[str, object]) -> Finding:
+def _depends_on_inputs(experiments: Experiments, frozen: FrozenTensor) -> bool:
+    """Whether a tensor that the first policy step makes is another one where the Inputs have other values."""
+    with experiments.trial():
+        generator = torch.Generator().manual_seed(0)
+        for component in experiments.env.context_manager().get_input_components():
+            tensor = experiments.fetch(component)
+            if tensor is not None:
+                tensor.copy_(around(tensor, generator))
+        experiments.policy_step()
+        return frozen.changed_elements(experiments.live(frozen)) is not None
+
+
+def _finding(case: Case, frozen: FrozenTensor, values_before: dict[str, object]) -> Finding:
     where = "" if frozen.where == UNKNOWN else frozen.where
     warm = Experiments(case.experiments.env, case.experiments.actor)
     if frozen.is_written or _is_written_by_a_step(warm, frozen):
         what = "not there at export, made at the first policy step and read in the next; the file would not know it"
         return Finding.of(Kind.MISSING_MEMORY, frozen.name, what, where, _late_memory(case, warm, frozen))
     values = [(path, values_before[path]) for path in sorted(case.own_changes.python) if path in values_before]
-    if frozen.name in values_before:
-        values.append((frozen.name, values_before[frozen.name]))
+    values.append((frozen.name, values_before.get(frozen.name, ABSENT)))
     refresh = find_refreshes(warm, [Probe(frozen, tuple(values))]).get(frozen.name)
     what = "a cache, which was computed at export and is not computed again while the simulator stands still"
     if refresh is None:

@@ -20,9 +20,9 @@ def detached_twins(case: Case, suspects: list[FrozenTensor]) -> dict[str, str]:
     """Detached Inputs that have the value of a frozen tensor: the Input's name by that of the tensor."""
     twins: dict[str, str] = {}
     for item in case.experiments.env.context_manager().get_input_components():
-        if not _is_detached(item):
+        value = case.experiments.fetch(item)
+        if value is None or not _is_detached(case, item):
             continue
-        value = item.fetch()
         for frozen in suspects:
             live = case.experiments.live(frozen)
             if isinstance(live, torch.Tensor) and live.shape == value.shape and torch.equal(live, value):
@@ -40,7 +40,7 @@ def _unread(case: Case) -> list[Finding]:
         if item.input_name in _sources(case, leave_out=own).inputs:
             continue
         where = definition(item.get_from_env_cb)
-        if _is_detached(item):
+        if _is_detached(case, item):
             findings.append(_detached(case, item, where))
         else:
             what = "nothing reads it" + ("" if own else "; the export leaves it out")
@@ -60,8 +60,10 @@ def _detached(case: Case, item: Input, where: str) -> Finding:
     return Finding.of(Kind.DETACHED, item.input_name, what, where, suggestion)
 
 
-def _is_detached(item: Input) -> bool:
-    one, two = item.fetch(), item.fetch()
+def _is_detached(case: Case, item: Input) -> bool:
+    one, two = case.experiments.fetch(item), case.experiments.fetch(item)
+    if one is None or two is None:
+        return False
     return has_memory(one) and has_memory(two) and not Geometry.of(one).overlaps(Geometry.of(two))
 
 

@@ -3,7 +3,7 @@
 import torch
 
 from exploy.diagnosis.case import Case
-from exploy.diagnosis.evidence.calls import counted_calls, reading_line
+from exploy.diagnosis.evidence.calls import Calls, counted_calls, reading_line
 from exploy.diagnosis.evidence.experiments import Results, same_results
 from exploy.diagnosis.finding import Finding, Kind
 from exploy.exporter.capture.capture import capture
@@ -11,6 +11,7 @@ from exploy.exporter.capture.snapshot import Snapshot
 from exploy.exporter.core.components import Input, Memory
 
 _MAX_TRIALS = 200
+_MAX_CAPTURES = 8
 
 
 def python_findings(case: Case) -> list[Finding]:
@@ -21,16 +22,22 @@ def python_findings(case: Case) -> list[Finding]:
         return []
     with experiments.trial() as snapshot:
         now = experiments.results_with({}, snapshot)
-        if now is None:
-            return []
+        again = experiments.results_with({}, snapshot)
+        if now is None or again is None or not same_results(now, again):
+            return []  # something cannot be taken back, so that nothing can be concluded
         suspects = [values for values in (before, evidence.python_after) if _matters(case, values, now, snapshot)]
         guilty = [
             path
             for path in list(before)[:_MAX_TRIALS]
             if any(_matters(case, {path: values[path]}, now, snapshot) for values in suspects)
         ]
-        where = {path: _read_at(case, path) for path in guilty}
-        return [_finding(case, path, where[path], snapshot) for path in guilty]
+        if not guilty:
+            return []
+        calls = _calls(case)
+        return [
+            _finding(case, path, reading_line(calls, _attribute(path)), index < _MAX_CAPTURES, snapshot)
+            for index, path in enumerate(guilty)
+        ]
 
 
 def _matters(case: Case, values: dict[str, object], now: Results, snapshot: Snapshot) -> bool:
@@ -39,12 +46,12 @@ def _matters(case: Case, values: dict[str, object], now: Results, snapshot: Snap
     return len(values) > 1 if results is None else not same_results(now, results)
 
 
-def _finding(case: Case, path: str, where: str, snapshot: Snapshot) -> Finding:
+def _finding(case: Case, path: str, where: str, may_capture: bool, snapshot: Snapshot) -> Finding:
     before, after = case.evidence.python_before[path], case.evidence.python_after[path]
     what = f"results depend on this Python value, which was {before!r} at export and later {after!r}"
     kind = "Memory" if path in case.own_changes.python else "Input"
     statement = f"{path} = torch.tensor({path})"
-    if _works_as_tensor(case, path, kind, statement, snapshot):
+    if may_capture and _works_as_tensor(case, path, kind, statement, snapshot):
         suggestion = f"{statement}\n{case.suggest(kind, path)}"
     else:
         advice = "use torch operations on it (torch.where() for an if)"
@@ -52,10 +59,15 @@ def _finding(case: Case, path: str, where: str, snapshot: Snapshot) -> Finding:
     return Finding.of(Kind.PYTHON_STATE, path, f"{what}; the file keeps {before!r}", where, suggestion)
 
 
-def _read_at(case: Case, path: str) -> str:
+def _calls(case: Case) -> Calls:
     with case.experiments.trial(), counted_calls() as calls:
         case.experiments.policy_step()
-    return reading_line(calls, path.rpartition(".")[2])
+    return calls
+
+
+def _attribute(path: str) -> str:
+    """The last attribute of a path, without the keys behind it."""
+    return path.partition("[")[0].rpartition(".")[2]
 
 
 def _works_as_tensor(case: Case, path: str, kind: str, statement: str, snapshot: Snapshot) -> bool:

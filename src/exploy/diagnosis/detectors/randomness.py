@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from exploy.diagnosis.case import Case
-from exploy.diagnosis.evidence.experiments import assign, equal
+from exploy.diagnosis.evidence.experiments import assign, equal, same_results
 from exploy.diagnosis.evidence.python_values import PythonValues
 from exploy.diagnosis.finding import Finding, Kind, Severity
 from exploy.exporter.capture.location import definition
@@ -93,13 +93,20 @@ def _hidden(case: Case) -> list[Finding]:
     with experiments.trial() as snapshot:
         one = experiments.policy_step()
         snapshot.restore()
+        again = experiments.policy_step()
+        snapshot.restore()
+        if not same_results(one, again):
+            return []  # something cannot be taken back, so that nothing can be concluded
         _advance_generators(snapshot)
         two = experiments.policy_step()
     different = [name for name, value in one[0].items() if not equal(value, two[0][name])]
     if not different:
         return []
     env = type(experiments.env)
-    stages = {OBSERVATIONS: env.compute_observations, ACTIONS: type(unwrapped(experiments.actor)).forward}
+    stages = {
+        OBSERVATIONS: env.compute_observations,
+        ACTIONS: getattr(type(unwrapped(experiments.actor)), "forward", None),
+    }
     return [
         Finding.of(
             Kind.RANDOM,

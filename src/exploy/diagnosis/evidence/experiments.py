@@ -1,6 +1,7 @@
 """Runs the pipeline of a live environment on trial: whatever a trial does is taken back."""
 
 import ast
+import collections
 import contextlib
 from collections.abc import Iterator
 from typing import Any
@@ -8,13 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from exploy.errors import ActorError
 from exploy.exporter.capture.object_graph import instance_dict, resolve_in, slots_of, state_of
 from exploy.exporter.capture.pipeline import live_objects
 from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor
 from exploy.exporter.capture.recording import plain_torch
 from exploy.exporter.capture.snapshot import ProtectUnseen, Snapshot
 from exploy.exporter.core.actor import ExportableActor
-from exploy.exporter.core.components import to_numpy
+from exploy.exporter.core.components import Input, to_numpy
 from exploy.exporter.core.environment_checks import checked_tensor
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.verify.closed_loop import gradient_mode, stepped
@@ -51,7 +53,16 @@ class Experiments:
         """Whether there is an attribute or item at a path now, be it None."""
         holder, key = split_path(path)
         owner = self.resolve(holder)
-        return key in (owner if isinstance(owner, dict) else state_of(owner))
+        return key in (owner if isinstance(owner, dict) else state_of(owner)) or isinstance(
+            owner, list | tuple | collections.deque
+        )
+
+    def fetch(self, component: Input) -> torch.Tensor | None:
+        """The tensor of an Input or Memory; None where an actor has dropped its state at a reset."""
+        try:
+            return component.fetch()
+        except ActorError:
+            return None
 
     def live(self, frozen: FrozenTensor) -> Any:
         """The tensor or array that a program keeps a copy of, as it is now; None where no path leads to it any more."""
@@ -149,6 +160,8 @@ def assign(roots: dict[str, object], path: str, value: object) -> None:
     if owner is None:
         raise KeyError(path)
     if value is ABSENT:
+        if not isinstance(target, dict):
+            raise KeyError(path)
         del target[key]
     elif isinstance(key, str) and key in slots_of(owner):
         object.__setattr__(owner, key, value)

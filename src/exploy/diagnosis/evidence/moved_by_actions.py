@@ -7,7 +7,7 @@ from exploy.diagnosis.evidence.experiments import Experiments, equal
 from exploy.exporter.capture.geometry import Geometry, has_memory
 from exploy.exporter.capture.object_graph import is_a, walk
 from exploy.exporter.capture.paths import BOOKKEEPING
-from exploy.exporter.core.components import to_numpy
+from exploy.exporter.core.components import Memory, to_numpy
 
 _OTHER_ACTIONS = 10.0  # far enough to change a sign or leave a dead zone
 _MAX_ELEMENTS = 1_000_000
@@ -38,7 +38,9 @@ def moved_by_actions(experiments: Experiments) -> dict[str, tuple[int, ...]]:
 def _is_port(experiments: Experiments, path: str) -> bool:
     manager = experiments.env.context_manager()
     tensor = experiments.resolve(path)
-    ports = [item.fetch() for item in (*manager.get_input_components(), *manager.get_output_components())]
+    inputs = [experiments.fetch(item) for item in manager.get_input_components()]
+    outputs = [item.fetch() for item in manager.get_output_components() if not isinstance(item, Memory)]
+    ports = [port for port in (*inputs, *outputs) if port is not None]
     return isinstance(tensor, torch.Tensor) and any(Geometry.of(tensor).overlaps(Geometry.of(port)) for port in ports)
 
 

@@ -1,5 +1,6 @@
 """The plain Python values that live objects hold: numbers, flags, texts, and None."""
 
+import enum
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from exploy.exporter.capture.object_graph import asked_once, data_owners, has_slots, instance_dict, is_a, state_of, walk
 from exploy.exporter.capture.paths import BOOKKEEPING
 
-_PLAIN = (bool, int, float, str, type(None))
+_PLAIN = (bool, int, float, str, type(None), enum.Enum)
 _MISSING = object()
 
 

@@ -136,7 +136,9 @@ class _Watcher:
             if elements is not None:
                 self._note_change(frozen, elements, live, step)
         for item in self._experiments.env.context_manager().get_input_components():
-            self.note(item.input_name, to_numpy(item.fetch()), step)
+            tensor = self._experiments.fetch(item)
+            if tensor is not None:
+                self.note(item.input_name, to_numpy(tensor), step)
 
     def after_step(self, step: int) -> None:
         self.evidence.steps = step + 1

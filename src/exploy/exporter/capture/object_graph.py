@@ -6,6 +6,7 @@ Properties are never evaluated: only `__dict__`, `__slots__`, containers and, on
 import ast
 import collections
 import contextlib
+import enum
 import functools
 import logging
 import random
@@ -27,6 +28,7 @@ _LEAVES = (
     str, bytes, bytearray, int, float, complex, bool, type(None), type, types.ModuleType, types.CodeType,
     torch.Tensor, torch.dtype, torch.device, torch.Generator, np.ndarray, np.generic, np.random.Generator,
     logging.Logger, threading.Thread, weakref.ref, types.CellType, random.Random, np.random.RandomState,
+    enum.Enum,
 )  # fmt: skip
 _SCALARS = frozenset({str, bytes, int, float, complex, bool, type(None)})
 _CONTAINERS = (
@@ -296,7 +298,7 @@ def _parts_of_module(path: str, module: torch.nn.Module) -> Iterator[tuple[str, 
 
 def _module_path(path: str, module: torch.nn.Module, name: str) -> str:
     """Containers of modules are asked by index or key, as one would write it."""
-    if isinstance(module, torch.nn.Sequential | torch.nn.ModuleList) and name.isdigit():
+    if isinstance(module, torch.nn.Sequential | torch.nn.ModuleList | torch.nn.ParameterList) and name.isdigit():
         return f"{path}[{int(name)}]"
     if isinstance(module, torch.nn.ModuleDict) and name in module._modules:
         return f"{path}[{name!r}]"

@@ -5,7 +5,7 @@ import contextlib
 import operator
 import random
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,8 @@ class Snapshot:
         for _, current, saved in self._attributes:
             _restore_mapping(current, saved)
         for sequence, items in self._sequences:
-            if len(sequence) != len(items) or any(a is not b for a, b in zip(sequence, items, strict=True)):
+            held = list(_iterator(sequence))
+            if len(held) != len(items) or any(a is not b for a, b in zip(held, items, strict=True)):
                 sequence.clear()
                 sequence.extend(items)
         for members, saved_members in self._sets:
@@ -143,11 +144,8 @@ class Snapshot:
     def _keep_mapping(self, path: str, value: dict[Any, Any]) -> None:
         self._attributes.append((path, value, dict(dict.items(value))))
 
-    def _keep_list(self, path: str, value: list[Any]) -> None:
-        self._sequences.append((value, list(list.__iter__(value))))
-
-    def _keep_deque(self, path: str, value: collections.deque[Any]) -> None:
-        self._sequences.append((value, list(collections.deque.__iter__(value))))
+    def _keep_sequence(self, path: str, value: Any) -> None:
+        self._sequences.append((value, list(_iterator(value))))
 
     def _keep_cell(self, path: str, value: types.CellType) -> None:
         self._cells.append((value, value.cell_contents))
@@ -177,7 +175,7 @@ class Snapshot:
 
     def _keep_attributes(self, path: str, value: object) -> None:
         attributes = instance_dict(value)
-        if attributes:
+        if attributes or type(value).__dictoffset__:
             self._attributes.append((path, attributes, dict(attributes)))
 
     def _keep_slots(self, path: str, value: object) -> None:
@@ -202,8 +200,7 @@ _WAYS: tuple[tuple[tuple[type, ...], Callable[[Snapshot, str, Any], None]], ...]
     ((torch.Tensor,), Snapshot._keep_tensor),
     ((np.ndarray,), Snapshot._keep_array),
     ((dict,), Snapshot._keep_mapping),
-    ((list,), Snapshot._keep_list),
-    ((collections.deque,), Snapshot._keep_deque),
+    ((list, collections.deque), Snapshot._keep_sequence),
     ((types.CellType,), Snapshot._keep_cell),
     ((set,), Snapshot._keep_set),
     ((torch.Generator,), Snapshot._keep_torch_generator),
@@ -238,6 +235,11 @@ class ProtectUnseen(TorchFunctionMode):
             if isinstance(item, torch.Tensor):
                 self._snapshot.protect(item)
         return func(*args, **kwargs)
+
+
+def _iterator(sequence: Any) -> Iterator[Any]:
+    """Goes over a list or deque without asking the class of the user's that it may be."""
+    return list.__iter__(sequence) if isinstance(sequence, list) else collections.deque.__iter__(sequence)
 
 
 def _restore_mapping(current: dict[Any, Any], saved: dict[Any, Any]) -> None:
