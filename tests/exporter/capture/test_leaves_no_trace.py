@@ -322,7 +322,7 @@ def test_exports_in_several_threads_take_turns(tmp_path: Path, monkeypatch):
 
 def test_an_object_that_had_no_attributes_has_none_afterwards(tmp_path: Path):
     class Holder:
-        pass
+        scale: torch.Tensor
 
     class Lazy(TestEnvironment):
         num_observations = 2
