@@ -1,5 +1,6 @@
 """exploy: one self-describing ONNX file from a reinforcement-learning environment and its policy."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import what needs torch when it is first used, so that `import exploy` works on a robot without it."""
-    import importlib
-
     if name not in _HOMES:
         raise AttributeError(f"module 'exploy' has no attribute {name!r}")
     try:

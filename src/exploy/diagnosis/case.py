@@ -45,7 +45,7 @@ class Case:
     @property
     def suspects(self) -> list[FrozenTensor]:
         """Frozen tensors that matter and that something else than the pipeline changes."""
-        stored = (*self.program.frozen, *self.program.weights)
+        stored = self.program.stored
         return [item for item in stored if self.roles.get(item.name) is Role.INPUT_OR_CACHE]
 
     def suggest(self, kind: str, path: str, name: str | None = None) -> str:

@@ -1,7 +1,7 @@
 """Registers the memories that a user has forgotten."""
 
-import types
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -18,7 +18,7 @@ _MAX_ROUNDS = 4
 
 
 class InferredMemories:
-    """Memories that are registered for an export; as a context manager, taken back if that fails.
+    """Memories that are registered for an export.
 
     Args:
         env: The environment.
@@ -30,18 +30,15 @@ class InferredMemories:
         self._experiments = Experiments(env, actor)
         self._paths: dict[str, str] = {}
 
-    def __enter__(self) -> "InferredMemories":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: types.TracebackType | None,
-    ) -> None:
-        if error is not None:
+    @contextlib.contextmanager
+    def taken_back_on_failure(self) -> Iterator[None]:
+        """Unregister them again if what is done inside fails."""
+        try:
+            yield
+        except BaseException:
             for name in self._paths:
                 self._manager.remove_component(name)
+            raise
 
     def register(self, program: Program, capture: Callable[[], Program]) -> Program:
         """Register what one policy step writes and the next one reads, and capture again until nothing is missing.
@@ -80,7 +77,7 @@ def missing_memories(experiments: Experiments, program: Program) -> list[FrozenT
     changed = changes_of_pipeline(experiments, program, PythonValues({})).tensors
     return [
         frozen
-        for frozen in (*program.frozen, *program.weights)
+        for frozen in program.stored
         if frozen.name in changed
         and frozen.declared is None
         and frozen.live is None

@@ -1,10 +1,11 @@
 """What an export refuses because of what was found."""
 
 from exploy.diagnosis.check import diagnose
+from exploy.diagnosis.detectors.randomness import in_words
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.errors import RandomOperatorError, UnregisteredStateError
 from exploy.exporter.capture.program import Program
-from exploy.exporter.capture.two_rates import ACT, OBSERVE
+from exploy.exporter.capture.two_rates import ACT
 from exploy.exporter.core.actor import ExportableActor
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 
@@ -22,8 +23,7 @@ def refuse_random_operators(program: Program, allow_random: bool) -> None:
                 "the policy, or pass allow_random=True."
             )
         if operator.stage != ACT:
-            stage = "observations are computed" if operator.stage == OBSERVE else "actions are processed"
-            noise = "observation noise" if operator.stage == OBSERVE else "action noise"
+            stage, noise = in_words(operator)
             raise RandomOperatorError(
                 f"{operator.where}: random numbers are drawn ({operator.name}) where {stage}. Switch off {noise} "
                 "before exporting, for example in prepare_export()."

@@ -221,7 +221,7 @@ class _EnvironmentCheck:
         """Frozen tensors whose live value is another by now, and matters to an output."""
         roots = live_objects(self._env, self._actor)
         changed = []
-        for frozen in (*self._program.frozen, *self._program.weights):
+        for frozen in self._program.stored:
             elements = frozen.changed_elements(resolve_in(roots, frozen.name))
             if frozen.declared is None and elements is not None and self._program.depends_on(frozen, elements):
                 changed.append(frozen)

@@ -19,7 +19,7 @@ def frozen_findings(case: Case) -> list[Finding]:
     refreshes = find_refreshes(case.experiments, case.probes)
     twins = detached_twins(case, case.suspects)
     findings = []
-    for frozen in (*case.program.frozen, *case.program.weights):
+    for frozen in case.program.stored:
         role = case.roles.get(frozen.name)
         if role is Role.MEMORY:
             findings.append(_missing_memory(case, frozen))

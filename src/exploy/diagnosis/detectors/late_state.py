@@ -15,7 +15,7 @@ from exploy.diagnosis.evidence.experiments import ABSENT, Experiments
 from exploy.diagnosis.evidence.probing import Probe
 from exploy.diagnosis.evidence.program_session import ProgramSession
 from exploy.diagnosis.finding import Finding, Kind
-from exploy.errors import VerificationError
+from exploy.errors import VerificationError, WeakerCheckWarning
 from exploy.exporter.capture.capture import capture
 from exploy.exporter.capture.geometry import Geometry
 from exploy.exporter.capture.location import UNKNOWN
@@ -36,7 +36,7 @@ def standing_still_difference(case: Case, session: ProgramSession, snapshot: Sna
     experiments = case.experiments
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore", WeakerCheckWarning)
             compare_with_environment(experiments.env, experiments.actor, case.program, session.run, snapshot)
     except VerificationError as error:
         return str(error).partition(" Nothing was written.")[0].partition("\n")[0]
@@ -51,11 +51,11 @@ def late_findings(case: Case, values_before: dict[str, object]) -> list[Finding]
         values_before: Its Python values then.
     """
     experiments = case.experiments
-    known = {item.name for item in (*case.program.frozen, *case.program.weights)}
+    known = {item.name for item in case.program.stored}
     with experiments.trial():
         experiments.policy_step()
         program = capture(experiments.env, experiments.actor)
-        late = [item for item in (*program.frozen, *program.weights) if item.name not in known]
+        late = [item for item in program.stored if item.name not in known]
         suspects = [item for item in late if item.live is None and program.depends_on(item)]
         findings = [_finding(case, item, values_before) for item in suspects]
     constant = {item.name for item in suspects if not _depends_on_inputs(experiments, item)}

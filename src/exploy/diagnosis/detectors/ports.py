@@ -134,7 +134,7 @@ def _carried(case: Case) -> list[Finding]:
 
 
 def _unread_constants(case: Case) -> list[Finding]:
-    read = {frozen.declared for frozen in (*case.program.frozen, *case.program.weights)}
+    read = {frozen.declared for frozen in case.program.stored}
     return [
         Finding.of(
             Kind.UNUSED,

@@ -31,6 +31,13 @@ def random_findings(case: Case) -> list[Finding]:
     return findings
 
 
+def in_words(operator: RandomOperator) -> tuple[str, str]:
+    """What the environment does where it draws random numbers, and what to call them."""
+    if operator.stage == OBSERVE:
+        return "observations are computed", "observation noise"
+    return "actions are processed", "action noise"
+
+
 def _in_actor(case: Case, operator: RandomOperator) -> Finding:
     what = f"the actor draws random numbers with {operator.name}"
     if case.allow_random:
@@ -40,9 +47,8 @@ def _in_actor(case: Case, operator: RandomOperator) -> Finding:
 
 
 def _in_environment(case: Case, operator: RandomOperator) -> Finding:
-    stage = "observations are computed" if operator.stage == OBSERVE else "actions are processed"
+    stage, noise = in_words(operator)
     tensor = OBSERVATIONS if operator.stage == OBSERVE else "env.process_actions()"
-    noise = "observation noise" if operator.stage == OBSERVE else "action noise"
     switch = _switch(case) if operator.stage == OBSERVE else None
     return Finding.of(
         Kind.RANDOM,

@@ -39,7 +39,7 @@ def _advice(case: Case) -> str:
 
 def _reads_a_changed_constant(case: Case, output: str) -> bool:
     """Whether an output depends on a tensor that was declared as a constant and has changed."""
-    declared = (item for item in (*case.program.frozen, *case.program.weights) if item.declared is not None)
+    declared = (item for item in case.program.stored if item.declared is not None)
     changed = {name for item in declared if item.name in case.evidence.changes for name in item.constants}
     read = {name for path in case.program.sources for name in (path[output].constants if output in path else ())}
     return bool(changed & read)

@@ -37,7 +37,7 @@ def changes_of_pipeline(experiments: Experiments, program: Program, values: Pyth
         Exception: Whatever the environment raises.
     """
     changes = OwnChanges()
-    stored = [*program.frozen, *program.weights]
+    stored = program.stored
     with experiments.trial():
         places = {frozen.name: _place(experiments, frozen) for frozen in stored}
         for _ in range(_POLICY_STEPS):

@@ -120,7 +120,7 @@ class _Watcher:
     ):
         self._experiments = experiments
         self._session = session
-        self._watched = [*program.frozen, *program.weights] if program is not None else []
+        self._watched = program.stored if program is not None else []
         rtol = max(TOLERANCE, 10 * program.precision if program is not None else 0.0)
         self._python = values
         tally = _WatchingTally(TOLERANCE, rtol, self.note)

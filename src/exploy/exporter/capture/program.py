@@ -129,6 +129,11 @@ class Program:
     parameter_names: dict[str, str] = field(default_factory=dict)
 
     @property
+    def stored(self) -> list[FrozenTensor]:
+        """All that is kept with its present value: frozen tensors, then weights."""
+        return [*self.frozen, *self.weights]
+
+    @property
     def input_names(self) -> list[str]:
         """Names of everything that goes in, in the order of the module's arguments."""
         return [port.name for port in self.inputs] + [memory.input_name for memory in self.memories]

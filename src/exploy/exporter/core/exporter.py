@@ -171,7 +171,8 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         self.env.prepare_export()
         self.register_modules()
         modules = [self.actor, *self.env.context_manager().modules]
-        with evaluation_mode(modules), InferredMemories(self.env, self.actor) as inferred:
+        inferred = InferredMemories(self.env, self.actor)
+        with evaluation_mode(modules), inferred.taken_back_on_failure():
             program = self._capture()
             if self.infer_memory:
                 program = inferred.register(program, self._capture)
