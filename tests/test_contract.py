@@ -9,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from exploy.contract import FORMAT_VERSION, Contract, Frozen, Memory, Port, decode_array, digest, encode_array
+from exploy.contract import (
+    FORMAT_VERSION,
+    Contract,
+    Frozen,
+    Memory,
+    Port,
+    Provenance,
+    decode_array,
+    digest,
+    encode_array,
+)
 from exploy.errors import FileFormatError
 
 reproducible = settings(derandomize=True, deadline=None, max_examples=150)
@@ -32,8 +42,11 @@ contracts = st.builds(
     unused_inputs=st.lists(st.text(), max_size=3).map(tuple),
     sub_step_inputs=st.dictionaries(st.text(), st.lists(st.text(), max_size=2), max_size=2),
     observation_names=st.lists(st.text(), max_size=3).map(tuple),
-    versions=st.dictionaries(st.text(), st.text(), max_size=2),
+    provenance=st.builds(Provenance, versions=st.dictionaries(st.text(), st.text(), max_size=2)),
 )
+
+
+SECTIONS = ("inputs", "outputs", "memories", "frozen")
 
 
 def example() -> Contract:
@@ -55,7 +68,7 @@ def example() -> Contract:
         unused_inputs=("robot.temperature",),
         sub_step_inputs={"robot.target": ["robot.pos"]},
         observation_names=("pos_0", "pos_1"),
-        versions={"torch": "2.13.0"},
+        provenance=Provenance(versions={"torch": "2.13.0"}),
     )
 
 
@@ -170,12 +183,15 @@ def test_the_document_tells_its_version() -> None:
 # -- reading what others wrote --------------------------------------------------------------------------------
 
 
-def test_fields_that_this_version_does_not_know_are_ignored() -> None:
-    extended = document(golden_trace=[1, 2], provenance={"wandb": "run"})
-    for section in ("inputs", "outputs", "memories", "frozen"):
-        for item in extended[section]:
-            item["unit"] = "rad"
-    assert Contract.from_json(json.dumps(extended)) == example()
+def test_fields_that_this_version_does_not_know_are_kept_and_ignored() -> None:
+    extended = document(format_version="1.99", signature=[1, 2])
+    for item in (extended["provenance"], *(item for section in SECTIONS for item in extended[section])):
+        item["colour"] = "green"
+    contract = Contract.from_json(json.dumps(extended))
+    assert contract.inputs[1].name == "robot.pos"
+    assert contract.unknown == {"signature": [1, 2]}
+    assert contract.inputs[1].unknown == contract.provenance.unknown == {"colour": "green"}
+    assert json.loads(contract.to_json()) == extended
 
 
 def test_a_newer_minor_version_is_read() -> None:
@@ -244,7 +260,7 @@ def test_a_section_that_is_no_list_of_its_items_is_refused(section: str, broken:
         {"decimation": True},
         {"unused_inputs": "abc"},
         {"sub_step_inputs": 3},
-        {"versions": None},
+        {"provenance": {"versions": None}},
         {"inputs": [{"name": 5, "dtype": "float32", "shape": []}]},
         {"inputs": [{"name": "x", "dtype": "float33", "shape": []}]},
         {"inputs": [{"name": "x", "dtype": "float32", "shape": "ab"}]},

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from exploy.diagnosis.diagnosis import Diagnosis
+    from exploy.runtime.fault import Fault
 
 
 class ExployError(Exception):
@@ -80,8 +81,28 @@ class FileFormatError(ExployError, ValueError):
     """A file is not an exploy file, or does not fit what is asked of it."""
 
 
+class ContractError(FileFormatError):
+    """A file's contract is missing, cannot be understood, or does not fit the file or the onnxruntime at hand."""
+
+
 class RuntimeInputError(ExployError, ValueError):
     """Inputs given to a session are unknown, missing, or of the wrong shape or type."""
+
+
+class FaultError(ExployError, RuntimeError):
+    """A guard of the controller tripped; `fault` says which, and the controller stands still until it is reset."""
+
+    def __init__(self, message: str, fault: "Fault"):
+        super().__init__(message)
+        self.fault = fault
+
+
+class ThreadError(ExployError, RuntimeError):
+    """A controller was used from a second thread."""
+
+
+class LogError(ExployError, ValueError):
+    """A log cannot be written or read."""
 
 
 class OutputPathError(ExployError, OSError):

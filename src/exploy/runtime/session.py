@@ -1,32 +1,70 @@
-"""Opens an exported file in onnxruntime, and reads what it says about itself."""
+"""Opens models in onnxruntime, and says clearly when that cannot be done."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import onnxruntime
+import numpy as np
 
 from exploy.contract import METADATA_KEY, Contract
-from exploy.errors import FileFormatError
+from exploy.errors import ContractError, FileFormatError
 
+if TYPE_CHECKING:
+    import onnxruntime
+
+NUMPY_TYPES = {
+    "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(int16)": np.int16, "tensor(int8)": np.int8,
+    "tensor(uint64)": np.uint64, "tensor(uint32)": np.uint32, "tensor(uint16)": np.uint16,
+    "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_,
+}  # fmt: skip
 _ERRORS_ONLY = 3
+_NO_SPINNING = {"session.intra_op.allow_spinning": "0", "session.inter_op.allow_spinning": "0"}
+
+
+def load_onnxruntime() -> Any:
+    """The onnxruntime package.
+
+    Raises:
+        ContractError: If it is not installed, or cannot be imported.
+    """
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ContractError(
+            f"Running an exported file needs onnxruntime, which cannot be imported ({error}). "
+            "Install it: pip install onnxruntime"
+        ) from None
+    return onnxruntime
 
 
 def open_session(
-    model: bytes | Path, *, optimize: bool = True, optimized_path: Path | None = None
-) -> onnxruntime.InferenceSession:
-    """Open a model on one CPU thread, without messages below errors.
+    model: bytes | Path,
+    *,
+    optimize: bool = True,
+    optimized_path: Path | None = None,
+    threads: int = 1,
+    spinning: bool = False,
+) -> "onnxruntime.InferenceSession":
+    """Open a model on the CPU, without messages below errors.
 
     Args:
         model: The bytes of a model, or the path of its file.
         optimize: Let onnxruntime optimise the graph.
         optimized_path: Where to write the optimised graph; nowhere if None.
+        threads: Number of threads that compute.
+        spinning: Let threads that wait for work keep their processor busy.
 
     Raises:
         FileFormatError: If onnxruntime cannot load it.
     """
+    onnxruntime = load_onnxruntime()
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = _ERRORS_ONLY
+    if not spinning:
+        for key, value in _NO_SPINNING.items():
+            options.add_session_config_entry(key, value)
     levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
     if optimized_path is not None:
@@ -42,11 +80,11 @@ def open_session(
         ) from error
 
 
-def read_contract(session: onnxruntime.InferenceSession) -> Contract | None:
+def read_contract(session: "onnxruntime.InferenceSession") -> Contract | None:
     """What the file says about itself, or None where it was not made by exploy.
 
     Raises:
-        FileFormatError: If the contract cannot be understood.
+        ContractError: If the contract cannot be understood.
     """
     text = session.get_modelmeta().custom_metadata_map.get(METADATA_KEY)
     return None if text is None else Contract.from_json(text)

@@ -18,6 +18,7 @@ from exploy.exporter.capture.snapshot import ProtectUnseen, Snapshot
 from exploy.exporter.core.actor import ExportableActor
 from exploy.exporter.core.components import Input, to_numpy
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from exploy.runtime.controller import Controller
 from exploy.verify.compare import difference
 from exploy.verify.variation import Variation, around, as_found
 
@@ -85,6 +86,18 @@ def check_against_program(program: Program, session: onnxruntime.InferenceSessio
                 memories = {memory.input_name: got[memory.output_name] for memory in program.memories}
 
     _check_at(check, (as_found, around, around), (as_found, as_found))
+
+
+def check_controller(data: bytes) -> None:
+    """Let the controller that runs on robots test the file, where it has a trace to be tested by.
+
+    Raises:
+        VerificationError: If an output differs from the trace.
+        ContractError: If the controller cannot load the file.
+    """
+    controller = Controller.load(data)
+    if controller.contract.trace is not None:
+        controller.selftest()
 
 
 def check_against_environment(

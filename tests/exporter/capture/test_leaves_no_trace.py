@@ -117,7 +117,8 @@ def test_the_actor_is_exported_in_evaluation_mode(tmp_path: Path):
     assert "Dropout" not in operators and not any(name.startswith("Random") for name in operators)
 
 
-def test_two_exports_in_a_row_give_the_same_file(tmp_path: Path):
+def test_two_exports_in_a_row_give_the_same_file(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     env, actor = Messy(), DropoutActor()
     export(env, actor, tmp_path / "first")
     export(env, actor, tmp_path / "second")
@@ -308,6 +309,7 @@ def test_caches_that_an_export_fills_can_be_trained_through(tmp_path: Path):
 
 def test_exports_in_several_threads_take_turns(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", True)  # torch.compile switches it off
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     actor = make_actor(3)
 
     def run(index: int) -> Path:
@@ -320,7 +322,9 @@ def test_exports_in_several_threads_take_turns(tmp_path: Path, monkeypatch):
     assert torch.backends.mha.get_fastpath_enabled()
 
 
-def test_an_object_that_had_no_attributes_has_none_afterwards(tmp_path: Path):
+def test_an_object_that_had_no_attributes_has_none_afterwards(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+
     class Holder:
         scale: torch.Tensor
 

@@ -135,7 +135,8 @@ def test_a_strict_export_refuses_unregistered_state_with_the_diagnosis(tmp_path:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_strict_export_of_a_complete_environment_is_the_same_file(tmp_path: Path):
+def test_a_strict_export_of_a_complete_environment_is_the_same_file(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     env, actor = WithGains(), make_actor(2)
     export(env, actor, tmp_path / "lenient")
     export(env, actor, tmp_path / "strict", strict=True)

@@ -66,7 +66,7 @@ def inputs(session: SessionWrapper, step_count: int = 0, **changes: Any) -> dict
     assert session.contract is not None
     rng = np.random.default_rng(0)
     values: dict[str, Any] = {
-        port.name: rng.normal(size=port.shape).astype(port.dtype) for port in session.contract.inputs
+        port.name: rng.normal(size=port.fixed_shape()).astype(port.dtype) for port in session.contract.inputs
     }
     values |= {memory.input: memory.initial_value() for memory in session.contract.memories}
     return values | {"ctx.step_count": np.array(step_count, dtype=np.int32)} | changes
@@ -368,7 +368,7 @@ def test_a_refused_run_leaves_the_results_of_the_last_one(session: SessionWrappe
 def test_before_the_first_run_every_output_is_zero(session: SessionWrapper) -> None:
     assert session.contract is not None
     for port in session.contract.outputs:
-        expected = np.zeros(port.shape, dtype=port.dtype)
+        expected = np.zeros(port.fixed_shape(), dtype=port.dtype)
         np.testing.assert_array_equal(session.get_output_value(port.name), expected, strict=True)
 
 

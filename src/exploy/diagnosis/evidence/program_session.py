@@ -68,8 +68,6 @@ def _contract(program: Program, decimation: int, observation_names: tuple[str, .
         inputs=(Port(STEP_COUNT, "int32", ()), *(_port(name, value) for name, value in program.examples.items())),
         outputs=tuple(_port(name, value) for name, value in program.run(program.examples)[0].items()),
         memories=tuple(describe_memory(memory) for memory in program.memories),
-        frozen=(),
-        unused_inputs=(),
         sub_step_inputs={name: sorted(sources.inputs & inputs) for name, sources in program.sources[1].items()},
         observation_names=observation_names,
     )

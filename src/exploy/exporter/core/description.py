@@ -1,39 +1,63 @@
 """What an exported file says about itself: its contract, and the documented metadata keys."""
 
-import contextlib
 import json
-import platform
-from importlib import metadata as package_metadata
+import math
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 import exploy
-from exploy.contract import METADATA_KEY, Contract, Frozen, Memory, Port, digest, encode_array
+from exploy.contract import (
+    METADATA_KEY,
+    STEP_COUNT,
+    Contract,
+    Frozen,
+    Kind,
+    Memory,
+    Port,
+    digest,
+    encode_array,
+    terms_of,
+)
 from exploy.errors import MetadataError
 from exploy.exporter.backends.onnx.two_paths import TwoPaths
-from exploy.exporter.capture.program import FrozenTensor, MemoryPort, Program
+from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, MemoryPort, Program
 from exploy.exporter.core.components import to_numpy
 from exploy.exporter.core.environment_checks import checked_metadata, checked_observation_names
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from exploy.exporter.core.provenance import provenance_of
+from exploy.exporter.core.semantics import with_semantics
 
 _MAX_LISTED = 5
-_VERSIONED = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "numpy")
 
 
-def build_contract(env: ExportableEnvironment, program: Program, paths: TwoPaths, decimation: int) -> Contract:
-    """Describe the ports, rates, memories and frozen values of a file."""
+def build_contract(
+    env: ExportableEnvironment,
+    program: Program,
+    paths: TwoPaths,
+    decimation: int,
+    model_source: dict[str, Any] | None = None,
+) -> Contract:
+    """Describe the ports, rates, memories, frozen values and provenance of a file.
+
+    Raises:
+        MetadataError: If the metadata of a component does not fit its port.
+    """
+    model, names = paths.model, checked_observation_names(env)
     return Contract(
         decimation=decimation,
-        inputs=tuple(_port(value) for value in paths.model.graph.inputs),
-        outputs=tuple(_port(value) for value in paths.model.graph.outputs),
+        inputs=tuple(_port(value, env, program) for value in model.graph.inputs),
+        outputs=tuple(_port(value, env, program) for value in model.graph.outputs),
         memories=tuple(describe_memory(memory) for memory in program.memories),
         frozen=tuple(_frozen(item) for item in program.frozen),
         unused_inputs=tuple(name for name in program.input_names if name not in paths.used_inputs),
         sub_step_inputs=paths.sub_step_inputs,
-        observation_names=checked_observation_names(env),
+        observation_names=names,
+        observation_terms=terms_of(names),
         random_outputs=tuple(name for name in program.default_outputs if name in program.random_outputs),
-        versions=_versions(),
+        sim_dt=_sim_dt(checked_metadata(env)),
+        provenance=provenance_of(env, model_source or {}, model.graph.opset_imports[""], model.ir_version),
     )
 
 
@@ -85,9 +109,30 @@ def summary(contract: Contract) -> str:
     )
 
 
-def _port(value: ir.Value) -> Port:
+def _port(value: ir.Value, env: ExportableEnvironment, program: Program) -> Port:
     assert value.name is not None and value.dtype is not None and value.shape is not None
-    return Port(value.name, str(value.dtype.numpy()), tuple(int(size) for size in value.shape.numpy()))
+    shape = tuple(int(size) for size in value.shape.numpy())
+    own_kinds = {STEP_COUNT: Kind.STEP_COUNT, ACTIONS: Kind.ACTIONS, OBSERVATIONS: Kind.OBSERVATIONS}
+    own_kinds |= {name: Kind.MEMORY for memory in program.memories for name in (memory.input_name, memory.output_name)}
+    example = program.examples.get(value.name)
+    is_finite = example is None or bool(np.isfinite(to_numpy(example)).all())
+    port = Port(value.name, str(value.dtype.numpy()), shape, own_kinds.get(value.name), finite=is_finite)
+    if port.kind is not None:
+        return port
+    described = {name: item for name, item in checked_metadata(env).items() if isinstance(item, dict)}
+    return with_semantics(port, described | env.context_manager().metadata)
+
+
+def _sim_dt(metadata: dict[str, Any]) -> float | None:
+    """Seconds between two simulation steps, where the environment's metadata has a positive number for them."""
+    for key, seconds in (("sim_dt", float), ("update_rate", lambda rate: 1 / float(rate))):
+        try:
+            value = seconds(metadata[key])
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+            continue
+        if math.isfinite(value) and value > 0:
+            return value
+    return None
 
 
 def describe_memory(memory: MemoryPort) -> Memory:
@@ -124,11 +169,3 @@ def _storable(key: str, text: str) -> str:
     except UnicodeEncodeError as error:
         raise MetadataError(f"metadata()[{key!r}] cannot be stored as UTF-8: {error}.") from error
     return text
-
-
-def _versions() -> dict[str, str]:
-    versions = {"exploy": exploy.__version__, "python": platform.python_version()}
-    for name in _VERSIONED:
-        with contextlib.suppress(package_metadata.PackageNotFoundError):
-            versions[name] = package_metadata.version(name)
-    return versions

@@ -1,5 +1,6 @@
 """Core ONNX export functionality for RL policies."""
 
+import dataclasses
 import warnings
 from collections.abc import Mapping
 from enum import Enum
@@ -11,7 +12,7 @@ import torch
 from exploy.contract import STEP_COUNT, Contract
 from exploy.diagnosis.inferred_memories import InferredMemories
 from exploy.diagnosis.refusals import refuse_errors, refuse_random_operators
-from exploy.errors import FileFormatError, LoweringError, OutputPathError, UnusedInputWarning
+from exploy.errors import ContractError, FileFormatError, LoweringError, OutputPathError, UnusedInputWarning
 from exploy.exporter.backends.onnx.file import replacing, serialize
 from exploy.exporter.backends.onnx.lowering import lower
 from exploy.exporter.backends.onnx.two_paths import TwoPaths, join_paths
@@ -23,8 +24,14 @@ from exploy.exporter.core.description import build_contract, build_metadata, fro
 from exploy.exporter.core.environment_checks import checked_decimation
 from exploy.exporter.core.evaluation_mode import evaluation_mode
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from exploy.runtime.model_file import seal
+from exploy.runtime.releases import support_of
 from exploy.runtime.session import open_session
-from exploy.verify.export_checks import check_against_environment, check_against_program
+from exploy.verify.export_checks import check_against_environment, check_against_program, check_controller
+from exploy.verify.golden_trace import record_trace
+
+_OPSET_VERSION = 20
+_IR_VERSION = 11
 
 
 class ExportMode(Enum):
@@ -41,9 +48,11 @@ def export_environment_as_onnx(
     filename: str = "policy.onnx",
     model_source: dict[str, Any] | None = None,
     verbose: bool = False,
-    opset_version: int = 20,
-    ir_version: int = 11,
+    opset_version: int = _OPSET_VERSION,
+    ir_version: int = _IR_VERSION,
     *,
+    target_onnxruntime: str | None = None,
+    golden_trace: bool = True,
     initial_memory: Mapping[str, torch.Tensor] | None = None,
     verify_program: bool = True,
     verify_environment: bool = True,
@@ -66,6 +75,9 @@ def export_environment_as_onnx(
         opset_version: Version of the ONNX operators; must be known to the onnxruntime of the robot, see
             https://onnxruntime.ai/docs/reference/compatibility.html
         ir_version: Version of the ONNX file format; likewise.
+        target_onnxruntime: The release of onnxruntime on the robot, such as "1.20": opset and IR version are lowered to
+            what it reads. One that was asked for and is too new for it is an error.
+        golden_trace: Store some steps of inputs and outputs in the file, by which it can test itself on the robot.
         initial_memory: Values that memories start from, by name, instead of those found.
         verify_program: Check the file against the captured program.
         verify_environment: Check the file against the live environment, run at other values of its inputs.
@@ -81,7 +93,9 @@ def export_environment_as_onnx(
     Raises:
         ExployError: One of its kinds for each thing that can be wrong; see `exploy.errors`.
     """
+    opset_version, ir_version = _versions_for(target_onnxruntime, opset_version, ir_version)
     exporter = OnnxEnvironmentExporter(env, actor, opset_version, ir_version, verbose)
+    exporter.golden_trace = golden_trace
     exporter.initial_memory = dict(initial_memory or {})
     exporter.verify_program, exporter.verify_environment = verify_program, verify_environment
     exporter.strict, exporter.infer_memory, exporter.allow_random = strict, infer_memory, allow_random
@@ -113,6 +127,7 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         self.opset_version = opset_version
         self.ir_version = ir_version
         self.verbose = verbose
+        self.golden_trace = True
         self.initial_memory: dict[str, torch.Tensor] = {}
         self.verify_program = True
         self.verify_environment = True
@@ -181,9 +196,11 @@ class OnnxEnvironmentExporter(torch.nn.Module):
             refuse_random_operators(program, self.allow_random)
             paths = join_paths(lower(program, self.opset_version, self.ir_version), program, decimation)
             program = self._program = program.without_memories(paths.unread_memories)
-            contract = build_contract(self.env, program, paths, decimation)
+            contract = build_contract(self.env, program, paths, decimation, model_source)
+            if self.golden_trace:
+                contract = dataclasses.replace(contract, trace=record_trace(program, contract))
             paths.model.metadata_props.update(build_metadata(self.env, contract, model_source))
-            data = serialize(paths.model)
+            data = seal(serialize(paths.model))
             self._verify(program, data, decimation)
             _write(target, data, paths)
         _warn_of_unused(contract)
@@ -210,8 +227,36 @@ class OnnxEnvironmentExporter(torch.nn.Module):
             ) from error
         if self.verify_program:
             check_against_program(program, session, decimation)
+            check_controller(data)
         if self.verify_environment:
             check_against_environment(self.env, self.actor, program, session)
+
+
+def _versions_for(release: str | None, opset_version: int, ir_version: int) -> tuple[int, int]:
+    """Opset and IR version for a release of onnxruntime: the defaults lowered to what it reads.
+
+    Raises:
+        LoweringError: If the release is unknown, or cannot read a version that was asked for.
+    """
+    if release is None:
+        return opset_version, ir_version
+    try:
+        support = support_of(release)
+    except ContractError as error:
+        raise LoweringError(f"target_onnxruntime: {error}") from None
+    asked_for = [
+        f"{name}={version} (it reads {newest} at most)"
+        for name, version, default, newest in (
+            ("opset_version", opset_version, _OPSET_VERSION, support.opset),
+            ("ir_version", ir_version, _IR_VERSION, support.ir_version),
+        )
+        if version > newest and version != default
+    ]
+    if asked_for:
+        raise LoweringError(
+            f"onnxruntime {release} cannot read {' and '.join(asked_for)}. Leave that out, or choose a newer target."
+        )
+    return min(opset_version, support.opset), min(ir_version, support.ir_version)
 
 
 def _target(folder: str | Path, name: str) -> Path:

@@ -9,18 +9,11 @@ import numpy as np
 import onnxruntime
 
 from exploy.errors import FileFormatError, RuntimeInputError
-from exploy.runtime.session import open_session, read_contract
+from exploy.runtime.session import NUMPY_TYPES, open_session, read_contract
 
 if TYPE_CHECKING:
     from exploy.contract import Contract
     from exploy.exporter.core.actor import ExportableActor
-
-_NUMPY_TYPES = {
-    "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16,
-    "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(int16)": np.int16, "tensor(int8)": np.int8,
-    "tensor(uint64)": np.uint64, "tensor(uint32)": np.uint32, "tensor(uint16)": np.uint16,
-    "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_,
-}  # fmt: skip
 
 
 class SessionWrapper:
@@ -121,13 +114,13 @@ class SessionWrapper:
     def reset(self) -> None:
         """Forget the results of the last run: outputs read zero until the next. Arrays handed out are not touched."""
         self._results = {
-            name: np.zeros([_size(size) for size in item.shape], dtype=_NUMPY_TYPES.get(item.type, np.float32))
+            name: np.zeros([_size(size) for size in item.shape], dtype=NUMPY_TYPES.get(item.type, np.float32))
             for name, item in self._outputs.items()
         }
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
         expected = self._inputs[name]
-        dtype = np.dtype(_NUMPY_TYPES.get(expected.type, np.float32))
+        dtype = np.dtype(NUMPY_TYPES.get(expected.type, np.float32))
         wanted = f"shape {tuple(expected.shape)} and type {dtype}"
         try:
             array = value.detach().cpu().numpy() if hasattr(value, "detach") else _array(value, dtype)

@@ -1,0 +1,42 @@
+"""What a file says about itself: ports, rates, memories, frozen values, provenance and a trace to test it by.
+
+Torch-free; stored in the file as one versioned JSON document, whose JSON Schema is docs/contract.schema.json.
+"""
+
+from exploy.contract.arrays import decode_array, digest, encode_array
+from exploy.contract.document import (
+    FORMAT_VERSION,
+    METADATA_KEY,
+    NO_DIGEST,
+    STEP_COUNT,
+    Contract,
+    Frozen,
+    GitCommit,
+    GoldenTrace,
+    Kind,
+    Memory,
+    ObservationTerm,
+    Port,
+    Provenance,
+)
+from exploy.contract.terms import terms_of
+
+__all__ = [
+    "FORMAT_VERSION",
+    "METADATA_KEY",
+    "NO_DIGEST",
+    "STEP_COUNT",
+    "Contract",
+    "Frozen",
+    "GitCommit",
+    "GoldenTrace",
+    "Kind",
+    "Memory",
+    "ObservationTerm",
+    "Port",
+    "Provenance",
+    "decode_array",
+    "digest",
+    "encode_array",
+    "terms_of",
+]

@@ -1,0 +1,29 @@
+"""Finds the terms of an observation in the names of its elements."""
+
+import re
+from collections.abc import Sequence
+
+from exploy.contract.document import ObservationTerm
+
+_NUMBERED = re.compile(r"(?P<stem>.*?)[_.\[/]?(?P<number>\d+)\]?")
+
+
+def terms_of(names: Sequence[str]) -> tuple[ObservationTerm, ...]:
+    """Consecutive elements that count up from 0 under one name (`pos_0`, `pos_1`, …) as terms with their slices.
+
+    An element without such a number, or one that does not continue the count, is a term of its own.
+    """
+    terms: list[ObservationTerm] = []
+    for position, name in enumerate(names):
+        stem, number = _stem(name)
+        last = terms[-1] if terms else None
+        if last is not None and stem == last.name and number == position - last.start > 0:
+            terms[-1] = ObservationTerm(last.name, last.start, position + 1)
+        else:
+            terms.append(ObservationTerm(stem if number == 0 else name, position, position + 1))
+    return tuple(terms)
+
+
+def _stem(name: str) -> tuple[str, int | None]:
+    found = _NUMBERED.fullmatch(name)
+    return (found["stem"], int(found["number"])) if found and found["stem"] else (name, None)

@@ -1,0 +1,150 @@
+"""What ports mean to a robot, from the metadata of components and groups and from the names that robots know."""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from exploy.contract import Kind, Port
+from exploy.errors import MetadataError
+
+_GAINS = ("stiffness", "damping")
+_OWN_KINDS = (Kind.STEP_COUNT, Kind.MEMORY, Kind.OBSERVATIONS, Kind.ACTIONS)
+_WORD = r"[a-zA-Z0-9_]+"
+_KINDS = {
+    rf"obj\.{_WORD}\.joints\.pos": "joint_position",
+    rf"obj\.{_WORD}\.joints\.vel": "joint_velocity",
+    rf"(obj|sensor\.imu)\.(.*\.)?{_WORD}\.pos_b_rt_w_in_w": "position",
+    rf"(obj|sensor\.imu)\.(.*\.)?{_WORD}\.w_Q_b": "orientation",
+    rf"(obj|sensor\.imu)\.(.*\.)?{_WORD}\.lin_vel_b_rt_w_in_b": "linear_velocity",
+    rf"(obj|sensor\.imu)\.(.*\.)?{_WORD}\.ang_vel_b_rt_w_in_b": "angular_velocity",
+    rf"sensor\.ray_caster\.{_WORD}\.height": "height",
+    rf"cmd\.{_WORD}\.{_WORD}": "command",
+    rf"output\.joint_targets\.{_WORD}\.pos": "joint_position_target",
+    rf"output\.joint_targets\.{_WORD}\.vel": "joint_velocity_target",
+    rf"output\.joint_targets\.{_WORD}\.effort": "joint_effort_target",
+    rf"output\.se2_velocity\.{_WORD}": "velocity_target",
+}
+
+
+def with_semantics(port: Port, metadata: Mapping[str, Any]) -> Port:
+    """A port with what the metadata of its component and of the groups around it says.
+
+    What the component says goes before what its groups say. Element names and gains of a group are for those of its
+    ports whose last dimension has that many elements.
+
+    Args:
+        port: The port, with name, dtype and shape.
+        metadata: All metadata, by the name of the component, group or prefix.
+
+    Raises:
+        MetadataError: If the component's own metadata does not fit the port.
+    """
+    own = _described(metadata.get(port.name))
+    width = port.shape[-1] if port.shape else None
+    names = _checked_names(port, own.get("names"), width)
+    found = {
+        "kind": _checked_kind(port, own.get("kind")) or _kind_of_name(port.name),
+        "names": names,
+        "unit": _checked_text(port, "unit", own.get("unit")),
+        "frame": _checked_text(port, "frame", own.get("frame")),
+        "limits": _checked_limits(port, own.get("limits"), width),
+        "gains": {name: _checked_gain(port, name, own[name], width) for name in _GAINS if name in own} or None,
+    }
+    for group in _groups_of(port.name, metadata):
+        offered = {
+            "kind": group.get("kind"),
+            "names": tuple(group["names"]) if _fits(group.get("names"), width) else None,
+            "unit": group.get("unit"),
+            "frame": group.get("frame"),
+            "gains": {name: tuple(map(float, group[name])) for name in _GAINS if _fits(group.get(name), width)} or None,
+        }
+        found |= {key: value for key, value in offered.items() if found[key] is None and value is not None}
+    finite = own.get("finite", port.finite)
+    if not isinstance(finite, bool):
+        raise _refusal(port, "finite", "True or False", finite)
+    return dataclasses.replace(port, **found, finite=finite)  # type: ignore[arg-type]
+
+
+def _described(metadata: Any) -> dict[str, Any]:
+    """Metadata in our words, where it is a dictionary; that of robot interfaces has other ones for some."""
+    if not isinstance(metadata, Mapping):
+        return {}
+    described = dict(metadata)
+    for word, ours in (("joint_names", "names"), ("type", "kind"), ("target_frame", "frame"), ("range", "limits")):
+        if word in described:
+            described.setdefault(ours, described[word])
+    ranges = described.get("ranges")
+    if isinstance(ranges, Mapping) and ranges and all(_fits(limits, 2) for limits in ranges.values()):
+        described.setdefault("names", list(ranges))
+        described.setdefault("limits", [list(limits) for limits in ranges.values()])
+    return described
+
+
+def _groups_of(name: str, metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The metadata of the groups around a port, the nearest first."""
+    parts = name.split(".")
+    return [_described(metadata.get(".".join(parts[:count]))) for count in range(len(parts) - 1, 0, -1)]
+
+
+def _kind_of_name(name: str) -> str | None:
+    return next((kind for pattern, kind in _KINDS.items() if re.fullmatch(pattern, name)), None)
+
+
+def _fits(values: Any, width: Any) -> bool:
+    return isinstance(values, list | tuple) and len(values) == width
+
+
+def _checked_kind(port: Port, kind: Any) -> str | None:
+    if kind in _OWN_KINDS:
+        raise MetadataError(
+            f"The metadata of {port.name!r} says kind = {kind!r}, which the file format uses for its own ports. "
+            "Choose another word."
+        )
+    return _checked_text(port, "kind", kind)
+
+
+def _checked_text(port: Port, key: str, value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise _refusal(port, key, "a text", value)
+    return value
+
+
+def _checked_names(port: Port, names: Any, width: Any) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if not _fits(names, width) or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+        raise _refusal(port, "names", f"{width} different texts, one for each element", names)
+    return tuple(names)
+
+
+def _checked_gain(port: Port, key: str, values: Any, width: Any) -> tuple[float, ...]:
+    if not _fits(values, width) or not all(_is_number(value) for value in values):
+        raise _refusal(port, key, f"{width} numbers, one for each element", values)
+    return tuple(float(value) for value in values)
+
+
+def _checked_limits(port: Port, limits: Any, width: Any) -> tuple[Any, ...] | None:
+    if limits is None:
+        return None
+    is_list = isinstance(limits, list | tuple)
+    pairs = limits if is_list and any(isinstance(item, list | tuple) for item in limits) else [limits]
+    if not all(_is_pair(pair) for pair in pairs) or (pairs is limits and len(limits) != width):
+        expected = f"[lowest, highest], or a list of {width} such pairs, one for each element"
+        raise _refusal(port, "limits", expected, limits)
+    return tuple(tuple(pair) for pair in pairs) if pairs is limits else tuple(limits)
+
+
+def _is_pair(pair: Any) -> bool:
+    """Whether this is a lowest and a highest value, either of which may be None."""
+    if not _fits(pair, 2) or not all(value is None or _is_number(value) for value in pair):
+        return False
+    return None in pair or pair[0] <= pair[1]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _refusal(port: Port, key: str, expected: str, got: Any) -> MetadataError:
+    return MetadataError(f"The metadata of {port.name!r} must have {expected} under {key!r}, got {got!r}.")

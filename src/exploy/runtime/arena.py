@@ -1,0 +1,52 @@
+"""Arrays side by side in one piece of memory, so that one operation serves them all."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Generic, TypeVar
+
+import numpy as np
+
+_ALIGNMENT = 64  # bytes; what onnxruntime's kernels like best
+_Key = TypeVar("_Key", bound=Hashable)
+
+Layout = tuple[np.dtype, tuple[int, ...]]
+
+
+class Arena(Generic[_Key]):
+    """Named arrays of zeros, those of one type in one flat array.
+
+    Args:
+        layouts: Type and shape of each array, by key; arrays of a type follow each other in this order.
+    """
+
+    def __init__(self, layouts: Mapping[_Key, Layout]):
+        self._spans: dict[_Key, slice] = {}
+        sizes: dict[np.dtype, int] = {}
+        for key, (dtype, shape) in layouts.items():
+            start = sizes.get(dtype, 0)
+            stop = start + int(np.prod(shape, dtype=np.int64))
+            self._spans[key] = slice(start, stop)
+            step = max(1, _ALIGNMENT // dtype.itemsize)
+            sizes[dtype] = -(-stop // step) * step
+        self.flat = {dtype: _aligned_zeros(size, dtype) for dtype, size in sizes.items()}
+        self.arrays = {
+            key: self.flat[dtype][self._spans[key]].reshape(shape) for key, (dtype, shape) in layouts.items()
+        }
+
+    def section(self, keys: Iterable[_Key]) -> dict[np.dtype, slice]:
+        """Where some arrays that follow each other are in the flat array of each type, gaps between them included."""
+        sections: dict[np.dtype, slice] = {}
+        for key in keys:
+            dtype, span = self.arrays[key].dtype, self._spans[key]
+            start = sections[dtype].start if dtype in sections else span.start
+            sections[dtype] = slice(start, span.stop)
+        return sections
+
+    def span(self, key: _Key) -> slice:
+        """Where an array is in the flat array of its type."""
+        return self._spans[key]
+
+
+def _aligned_zeros(size: int, dtype: np.dtype) -> np.ndarray:
+    memory = np.zeros(size * dtype.itemsize + _ALIGNMENT, dtype=np.uint8)
+    offset = -memory.ctypes.data % _ALIGNMENT
+    return memory[offset : offset + size * dtype.itemsize].view(dtype)

@@ -1,0 +1,71 @@
+"""The order of elements: from the file's to the robot's, by name."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from exploy.contract import Port
+from exploy.errors import RuntimeInputError
+
+
+def checked_order(port: Port, names: Sequence[str]) -> tuple[str, ...]:
+    """Names in the robot's order that are those of a port, each of them once.
+
+    Raises:
+        RuntimeInputError: If the port has no names, or some are missing, doubled or unknown; all of them are listed.
+    """
+    if port.names is None:
+        raise RuntimeInputError(
+            f"{port.name!r} has no element names in this file. "
+            "Export it with metadata={'names': […]} on that component."
+        )
+    given = tuple(names)
+    if isinstance(names, str) or not all(isinstance(name, str) for name in given):
+        raise RuntimeInputError(f"The names for {port.name!r} must be a list of texts, got {names!r}.")
+    problems = {
+        "missing": [name for name in port.names if name not in given],
+        "given twice": sorted({name for name in given if given.count(name) > 1}),
+        "unknown": [name for name in given if name not in port.names],
+    }
+    wrong = [f"{what}: {', '.join(listed)}" for what, listed in problems.items() if listed]
+    if wrong:
+        raise RuntimeInputError(
+            f"{port.name!r} has the elements {', '.join(port.names)}; give each of them once. {'; '.join(wrong)}."
+        )
+    return given
+
+
+def order_of(port: Port, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The elements of a port in the order that some names have, if all of them are among these; else None."""
+    if port.names is None or not set(port.names) <= set(names):
+        return None
+    return tuple(name for name in names if name in port.names)
+
+
+def reordered(port: Port, order: tuple[str, ...]) -> Port:
+    """A port with names, limits and gains in another order."""
+    index = _places(port.names, order)
+
+    def moved(values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(values[place] for place in index)
+
+    limits: Any = port.limits
+    if limits is not None and any(isinstance(item, tuple) for item in limits):
+        limits = moved(limits)
+    gains = None if port.gains is None else {name: moved(values) for name, values in port.gains.items()}
+    return dataclasses.replace(port, names=order, limits=limits, gains=gains)
+
+
+def flat_index(shape: tuple[int, ...], source: Port, target: Port) -> np.ndarray:
+    """Where each element of a flattened array in one port's order is found in an array in another's."""
+    positions = np.arange(int(np.prod(shape)), dtype=np.intp).reshape(shape)
+    if source.names == target.names:
+        return positions.reshape(-1)
+    return positions[..., _places(source.names, target.names or ())].reshape(-1)
+
+
+def _places(names: Sequence[str] | None, order: Sequence[str]) -> list[int]:
+    places = {name: place for place, name in enumerate(names or ())}
+    return [places[name] for name in order]

@@ -1,0 +1,198 @@
+"""Runs a file tick by tick on buffers that are bound once: both rates, memories, and nothing else."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exploy.contract import Contract, Kind, Memory, Port
+from exploy.errors import ContractError
+from exploy.runtime.arena import Arena, Layout
+from exploy.runtime.paths import Path
+
+Key = tuple[str, str]  # what the buffer is for, and the name of its port
+INPUT, OUTPUT = "input", "output"
+_MEMORY = ("memory 0", "memory 1")
+_WARM_UP_RUNS = 3
+_FILLED = (Kind.STEP_COUNT, Kind.MEMORY, Kind.IS_INIT)
+
+
+class Step(NamedTuple):
+    """What one tick does: run a session on bound buffers, and go on to another step."""
+
+    run: Callable[[Any], None]
+    binding: Any
+    is_policy_step: bool
+    next: int
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The ports of a file by what a controller does with them."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    step_counts: tuple[Port, ...]
+    is_init: tuple[Port, ...]
+
+    @classmethod
+    def of(cls, contract: Contract) -> "Parts":
+        """Sort the ports of a contract."""
+        fed_back = {memory.input for memory in contract.memories} | {memory.output for memory in contract.memories}
+        mine = [port for port in contract.inputs if port.name not in fed_back]
+        return cls(
+            inputs=tuple(port for port in mine if port.kind not in _FILLED),
+            outputs=tuple(port for port in contract.outputs if port.name not in fed_back),
+            step_counts=tuple(port for port in mine if port.kind == Kind.STEP_COUNT),
+            is_init=tuple(port for port in mine if port.kind == Kind.IS_INIT),
+        )
+
+
+class Engine:
+    """Buffers for all ports of a file, and the steps that run it on them.
+
+    A memory has two buffers: a tick reads one and writes the other, and the next tick has them the other way round. So
+    there is a step for each phase of the policy period and each state of the memories, made once; nothing is copied.
+
+    Args:
+        contract: What the file says about itself.
+        paths: The policy step and the sub-step.
+        sizes: Sizes that the contract leaves open, by name; 1 where one is not given.
+
+    Raises:
+        ContractError: If the memories of the contract are not such as can be fed back.
+    """
+
+    def __init__(self, contract: Contract, paths: tuple[Path, Path], sizes: Mapping[str, int]):
+        self.parts = Parts.of(contract)
+        self._contract = contract
+        self._paths = paths
+        self._sizes = sizes
+        self._memories = _checked_memories(contract, self._layout)
+        finite = {port.name: port.finite for port in (*contract.inputs, *contract.outputs)}
+        layouts: dict[Key, Layout] = {(INPUT, port.name): self._layout(port) for port in self.parts.inputs}
+        layouts |= {(OUTPUT, port.name): self._layout(port) for port in self.parts.outputs}
+        for memory, value in self._memories.items():
+            layouts |= {(copy, memory): (value.dtype, value.shape) for copy in _MEMORY}
+        starts_finite = {name: bool(np.isfinite(value).all()) for name, value in self._memories.items()}
+        guarded = {key: finite.get(key[1], True) and starts_finite.get(key[1], True) for key in layouts}
+        self.guarded = Arena({key: layout for key, layout in layouts.items() if guarded[key]})
+        self.unguarded = Arena({key: layout for key, layout in layouts.items() if not guarded[key]})
+        self.inputs = {port.name: self.buffer((INPUT, port.name)) for port in self.parts.inputs}
+        self.outputs = {port.name: self.buffer((OUTPUT, port.name)) for port in self.parts.outputs}
+        self._fixed: list[np.ndarray] = []
+        self.steps: list[Step] = []
+        self.bind_inputs(self.inputs)
+        self.start()
+
+    def buffer(self, key: Key) -> np.ndarray:
+        """The buffer of a port."""
+        return self.guarded.arrays[key] if key in self.guarded.arrays else self.unguarded.arrays[key]
+
+    def start(self) -> None:
+        """Put all memories to the values that they start from; the next step is the first one."""
+        for name, value in self._memories.items():
+            for copy in _MEMORY:
+                self.buffer((copy, name))[...] = value
+
+    def warm_up(self) -> None:
+        """Run both paths some times, so that the first tick is as fast as the others; then leave inputs as if unset."""
+        for step in self.steps[: min(len(self.steps), self._contract.decimation + 1)][-2:] * _WARM_UP_RUNS:
+            with contextlib.suppress(Exception):  # zeros may be no valid inputs
+                step.run(step.binding)
+        for buffer in self.inputs.values():
+            if buffer.dtype.kind == "f":
+                buffer.fill(np.nan)
+
+    def port(self, name: str) -> Port:
+        """The port of a name, as the file has it."""
+        return next(port for port in (*self.parts.inputs, *self.parts.outputs) if port.name == name)
+
+    def bind_inputs(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Make the steps, with these arrays as the inputs that the sessions read."""
+        self._fixed = []
+        self.steps = self._make_steps(inputs)
+
+    def _make_steps(self, inputs: Mapping[str, np.ndarray]) -> list[Step]:
+        """The first tick, then a whole cycle of phases and memory states, the last of which goes back to the second."""
+        decimation = self._contract.decimation
+        current = dict.fromkeys(self._memories, 0)
+        bindings: dict[Any, Any] = {}
+        steps = []
+        count = 1 + 2 * decimation
+        for tick in range(count):
+            phase = tick % decimation
+            path = self._paths[1 if phase else 0]
+            state = (tick == 0, phase if self.parts.step_counts else bool(phase), tuple(current.values()))
+            if state not in bindings:
+                bindings[state] = self._binding(path, inputs, current, phase, tick == 0)
+            following = 1 if tick == count - 1 else tick + 1
+            run = path.session.run_with_iobinding if path.session is not None else _do_nothing
+            steps.append(Step(run, bindings[state], phase == 0, following))
+            for memory in self._contract.memories:
+                if memory.output in path.outputs:
+                    current[memory.name] = 1 - current[memory.name]
+        return steps
+
+    def _binding(
+        self, path: Path, inputs: Mapping[str, np.ndarray], current: dict[str, int], phase: int, is_first: bool
+    ) -> Any:
+        reads = dict(inputs)
+        reads |= {port.name: self._keep(port, phase) for port in self.parts.step_counts}
+        reads |= {port.name: self._keep(port, is_first) for port in self.parts.is_init}
+        writes = dict(self.outputs)
+        for memory in self._contract.memories:
+            reads[memory.input] = self.buffer((_MEMORY[current[memory.name]], memory.name))
+            writes[memory.output] = self.buffer((_MEMORY[1 - current[memory.name]], memory.name))
+        if path.session is None:
+            return None
+        binding = path.session.io_binding()
+        for name in path.inputs:
+            array = reads[name]
+            binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+        for port, name in path.outputs.items():
+            array = writes[port]
+            binding.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+        return binding
+
+    def _keep(self, port: Port, value: Any) -> np.ndarray:
+        """An array with one value, kept alive as long as the steps that are bound to it."""
+        dtype, shape = self._layout(port)
+        self._fixed.append(np.full(shape, value, dtype=dtype))
+        return self._fixed[-1]
+
+    def _layout(self, port: Port) -> Layout:
+        return np.dtype(port.dtype), port.fixed_shape(self._sizes)
+
+
+def _do_nothing(binding: None) -> None:
+    """What a path does that computes nothing."""
+
+
+def _checked_memories(contract: Contract, layout: Callable[[Port], Layout]) -> dict[str, np.ndarray]:
+    """What each memory starts from, at the size that its ports have."""
+    ports = {port.name: port for port in (*contract.inputs, *contract.outputs)}
+    values = {}
+    for memory in contract.memories:
+        if memory.output not in ports:
+            raise _misfit(memory, f"the file has no output {memory.output!r}")
+        dtype, shape = layout(ports[memory.output])
+        read = ports.get(memory.input)
+        if read is not None and layout(read) != (dtype, shape):
+            raise _misfit(memory, f"{memory.input!r} and {memory.output!r} have different types or shapes")
+        initial = memory.initial_value()
+        try:
+            values[memory.name] = np.broadcast_to(initial, shape)
+        except ValueError:
+            raise _misfit(memory, f"it starts from {initial.shape}, and its port has {shape}") from None
+        if initial.dtype != dtype:
+            raise _misfit(memory, f"it starts from {initial.dtype}, and its port has {dtype}")
+    if len(values) != len(contract.memories):
+        raise ContractError("The contract has two memories of one name. Export the file again.")
+    return values
+
+
+def _misfit(memory: Memory, reason: str) -> ContractError:
+    return ContractError(f"The memory {memory.name!r} of the contract cannot be fed back: {reason}. Export again.")

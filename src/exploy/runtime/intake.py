@@ -1,0 +1,133 @@
+"""Takes the values that a user gives: into arrays of the right type and shape, or with a clear refusal."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from exploy.contract import Contract
+from exploy.errors import RuntimeInputError
+
+
+class Intake:
+    """Copies the values of a dictionary into the buffers of inputs.
+
+    Args:
+        buffers: The buffers, by name.
+        ignored: Names that may be given and are not used.
+        strict: Refuse missing and unknown names, and other types than those of the buffers.
+    """
+
+    def __init__(self, buffers: Mapping[str, np.ndarray], ignored: tuple[str, ...], strict: bool):
+        self._buffers = buffers
+        self._ignored = ignored
+        self._strict = strict
+        self._slots = [(name, array, array.dtype, array.shape, _unbatched(array)) for name, array in buffers.items()]
+
+    def take(self, values: Mapping[str, Any], optional: Mapping[str, Any]) -> None:
+        """Copy values into the buffers.
+
+        Args:
+            values: A value for each buffer, by name.
+            optional: Names that may be left out; their buffers stay as they are.
+
+        Raises:
+            RuntimeInputError: If a name is missing or unknown, or a value has another shape or type.
+        """
+        try:
+            if len(values) == len(self._slots):
+                for name, buffer, dtype, shape, unbatched in self._slots:
+                    value = values[name]
+                    if type(value) is np.ndarray and value.dtype is dtype and value.shape in (shape, unbatched):
+                        buffer[...] = value
+                    else:
+                        buffer[...] = converted(name, value, buffer, strict=self._strict)
+                return
+        except KeyError:
+            pass
+        except TypeError:
+            raise RuntimeInputError(
+                f"Inputs must be a dictionary of arrays by name, got {type(values).__name__}."
+            ) from None
+        self._take_some(values, optional)
+
+    def _take_some(self, values: Mapping[str, Any], optional: Mapping[str, Any]) -> None:
+        missing = [name for name in self._buffers if name not in values and name not in optional]
+        unknown = [str(name) for name in values if name not in self._buffers and name not in self._ignored]
+        if self._strict and (missing or unknown):
+            raise RuntimeInputError(
+                f"The inputs are {', '.join(self._buffers) or 'none'}."
+                + (f" Missing: {', '.join(missing)}." if missing else "")
+                + (f" Unknown: {', '.join(unknown)}." if unknown else "")
+            )
+        for name, buffer in self._buffers.items():
+            if name in values:
+                buffer[...] = converted(name, values[name], buffer, strict=self._strict)
+
+
+def converted(name: str, value: Any, like: np.ndarray, *, strict: bool = True) -> np.ndarray:
+    """A value as an array of the type and shape of another one; a first dimension of 1 may be missing.
+
+    Numbers, lists and tensors are converted. Arrays must have the right type, unless `strict` is off.
+
+    Raises:
+        RuntimeInputError: If that cannot be.
+    """
+    wanted = f"{like.dtype} {list(like.shape)}"
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    has_type = isinstance(value, np.ndarray | np.generic)
+    try:
+        array = np.asarray(value) if has_type and strict else _as_type(value, like.dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RuntimeInputError(f"{name!r} must be {wanted}, got {type(value).__name__}: {error}.") from None
+    if array.dtype != like.dtype:
+        raise RuntimeInputError(
+            f"{name!r} must be {wanted}, got {array.dtype} {list(array.shape)}. Convert it: .astype(np.{like.dtype})"
+        )
+    if array.shape not in (like.shape, _unbatched(like)):
+        raise RuntimeInputError(f"{name!r} must be {wanted}, got {array.dtype} {list(array.shape)}.")
+    return array.reshape(like.shape)
+
+
+def _as_type(value: Any, dtype: np.dtype) -> np.ndarray:
+    """Numbers of a type, unless that would turn fractions into whole numbers or numbers into flags."""
+    found = np.asarray(value)
+    if found.size and not np.can_cast(found.dtype, dtype, "same_kind"):
+        whole = found.dtype.kind in "iu" and dtype.kind in "iuf"
+        if not whole or not np.array_equal(found.astype(dtype), found):
+            raise TypeError(f"{found.dtype} cannot be converted to {dtype} without loss")
+    return found.astype(dtype)
+
+
+def _unbatched(array: np.ndarray) -> tuple[int, ...]:
+    return array.shape[1:] if array.shape[:1] == (1,) else array.shape
+
+
+def checked_ages(max_age: Mapping[str, float], contract: Contract) -> dict[str, float]:
+    """For how many seconds inputs may stay as they are.
+
+    Raises:
+        RuntimeInputError: If that is no positive number, or there is no such input.
+    """
+    inputs = {port.name for port in contract.inputs}
+    for name, age in max_age.items():
+        if name not in inputs or isinstance(age, bool) or not isinstance(age, int | float) or not age > 0:
+            raise RuntimeInputError(f"max_age needs positive seconds for inputs of the file, got {age!r} for {name!r}.")
+    return dict(max_age)
+
+
+def checked_sizes(sizes: Mapping[str, int], contract: Contract) -> dict[str, int]:
+    """Sizes for those that the file leaves open.
+
+    Raises:
+        RuntimeInputError: If one is no positive number, or the file does not leave it open.
+    """
+    known = {size for port in (*contract.inputs, *contract.outputs) for size in port.shape if isinstance(size, str)}
+    for name, size in sizes.items():
+        if name not in known or type(size) is not int or size < 1:
+            raise RuntimeInputError(
+                "sizes needs positive whole numbers for sizes that the file leaves open "
+                f"({', '.join(sorted(known)) or 'none'}), got {size!r} for {name!r}."
+            )
+    return dict(sizes)

@@ -1,0 +1,53 @@
+"""Chooses the format of a log by the ending of its name."""
+
+from pathlib import Path
+
+from exploy.errors import LogError
+from exploy.runtime.logs.log import Header, Log, Sink
+
+_ENDINGS = (".mcap", ".npz")
+
+
+def open_sink(path: Path, header: Header) -> Sink:
+    """Start a log.
+
+    Raises:
+        LogError: If the ending is unknown, the file exists, cannot be written, or the format is not installed.
+    """
+    _check(path)
+    try:
+        if path.suffix == ".npz":
+            from exploy.runtime.logs.npz import NpzSink
+
+            return NpzSink(path, header)
+        from exploy.runtime.logs.mcap import McapSink
+
+        return McapSink(path, header)
+    except OSError as error:
+        raise LogError(f"Cannot write {path}: {error.strerror or error}. Choose another place.") from None
+
+
+def read(path: Path) -> Log:
+    """Read a log.
+
+    Raises:
+        LogError: If the ending is unknown, there is no such file, it is damaged, or the format is not installed.
+    """
+    _check(path)
+    try:
+        if path.suffix == ".npz":
+            from exploy.runtime.logs import npz
+
+            return npz.read(path)
+        from exploy.runtime.logs import mcap
+
+        return mcap.read(path)
+    except FileNotFoundError:
+        raise LogError(f"There is no log {path}.") from None
+    except OSError as error:
+        raise LogError(f"Cannot read {path}: {error.strerror or error}.") from None
+
+
+def _check(path: Path) -> None:
+    if path.suffix not in _ENDINGS:
+        raise LogError(f"A log is called something.npz or something.mcap, got {path.name!r}.")

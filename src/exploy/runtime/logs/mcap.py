@@ -1,0 +1,138 @@
+"""Logs as MCAP, which Foxglove and other robot tools open: a topic for each signal, messages in JSON.
+
+Messages are written one by one and not in chunks, so that what was written of a killed process can be read.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exploy.errors import LogError
+from exploy.runtime.logs.log import Event, Header, Log, Row, Signal, from_json, refuse_existing, to_json
+
+_LIBRARY = "exploy"
+_HEADER = "exploy.log"
+_TICK, _EVENT = "/tick", "/events"
+_DATA_SCHEMA = {"type": "object", "properties": {"data": {"type": "array", "items": {"type": "number"}}}}
+_TICK_SCHEMA = {"type": "object", "properties": {"tick": {"type": "integer"}, "duration": {"type": "integer"}}}
+_EVENT_SCHEMA = {"type": "object", "properties": {"event": {"type": "string"}}}
+
+
+def _modules() -> tuple[Any, Any]:
+    try:
+        import mcap.stream_reader
+        import mcap.writer
+    except ImportError as error:
+        raise LogError(
+            f"MCAP logs need the package mcap ({error}). Install it: pip install 'exploy[mcap]', or log to .npz."
+        ) from None
+    return mcap.writer, mcap.stream_reader
+
+
+class McapSink:
+    """Writes a log message by message.
+
+    Raises:
+        LogError: If the log exists, or mcap is not installed.
+    """
+
+    def __init__(self, path: Path, header: Header):
+        writer, _ = _modules()
+        refuse_existing(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._header = header
+        self._stream = path.open("xb")
+        self._writer = writer.Writer(self._stream, use_chunking=False)
+        self._writer.start(profile="", library=_LIBRARY)
+        self._writer.add_metadata(_HEADER, {"header": json.dumps(dataclasses.asdict(header))})
+        self._tick = self._channel(_TICK, "exploy.Tick", _TICK_SCHEMA, {})
+        self._event = self._channel(_EVENT, "exploy.Event", _EVENT_SCHEMA, {})
+        topics = {signal.name: topic for topic, signal in _topics(header).items()}
+        self._channels = [
+            self._channel(topics[signal.name], "exploy.Values", _DATA_SCHEMA, {"names": json.dumps(signal.names)})
+            for signal in header.signals
+        ]
+        self._rows = 0
+        self._stream.flush()
+
+    def write(self, rows: list[Row], events: list[Event]) -> None:
+        """Add messages, and hand them to the operating system."""
+        for event in events:
+            self._message(self._event, event.time, event.row, event.content)
+        for row in rows:
+            for channel, signal, values in zip(self._channels, self._header.signals, row.values, strict=True):
+                data = to_json(np.frombuffer(values, dtype=signal.dtype))
+                self._message(channel, row.time, self._rows, {"data": data})
+            self._message(self._tick, row.time, self._rows, {"tick": row.tick, "duration": row.duration})
+            self._rows += 1
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Write the index and close the file."""
+        self._writer.finish()
+        self._stream.close()
+
+    def _channel(self, topic: str, name: str, schema: dict[str, Any], metadata: dict[str, str]) -> int:
+        known = self._writer.register_schema(name=name, encoding="jsonschema", data=json.dumps(schema).encode())
+        channel: int = self._writer.register_channel(
+            topic=topic, message_encoding="json", schema_id=known, metadata=metadata
+        )
+        return channel
+
+    def _message(self, channel: int, time: int, sequence: int, content: dict[str, Any]) -> None:
+        data = json.dumps(content, allow_nan=False).encode()
+        self._writer.add_message(channel, log_time=time, publish_time=time, sequence=sequence, data=data)
+
+
+def read(path: Path) -> Log:
+    """Read a log, as far as it was written.
+
+    Raises:
+        LogError: If it is none, or mcap is not installed.
+    """
+    _, stream_reader = _modules()
+    header: Header | None = None
+    topics: dict[int, str] = {}
+    messages: list[tuple[str, int, int, dict[str, Any]]] = []
+    with path.open("rb") as stream:
+        try:
+            for record in stream_reader.StreamReader(stream).records:
+                kind = type(record).__name__
+                if kind == "Metadata" and record.name == _HEADER:
+                    header = Header.from_document(json.loads(record.metadata["header"]))
+                elif kind == "Channel":
+                    topics[record.id] = record.topic
+                elif kind == "Message":
+                    content = json.loads(record.data)
+                    messages.append((topics[record.channel_id], record.sequence, record.log_time, content))
+        except Exception as error:  # where the process was killed, the file ends anywhere
+            if header is None:
+                raise LogError(f"{path} is no log of exploy, or is damaged ({error}).") from None
+    if header is None:
+        raise LogError(f"{path} is no log of exploy: it has no metadata {_HEADER!r}.")
+    return _log(header, messages)
+
+
+def _log(header: Header, messages: list[tuple[str, int, int, dict[str, Any]]]) -> Log:
+    """The ticks that are complete; the message of the tick itself is the last of each."""
+    values: dict[int, dict[str, bytes]] = {}
+    rows, events = [], []
+    known = _topics(header)
+    for topic, sequence, time, content in messages:
+        is_complete = len(values.get(sequence, ())) == len(known)
+        if topic == _EVENT:
+            events.append(Event(sequence, time, content))
+        elif topic == _TICK and is_complete:
+            found = values.pop(sequence)
+            rows.append(Row(content["tick"], time, content["duration"], [found[name] for name in known]))
+        elif topic in known:
+            values.setdefault(sequence, {})[topic] = from_json(content["data"], known[topic].dtype).tobytes()
+    return Log.of_rows(header, rows, events)
+
+
+def _topics(header: Header) -> dict[str, Signal]:
+    topics = {f"/inputs/{signal.name}": signal for signal in header.inputs}
+    return topics | {f"/outputs/{signal.name}": signal for signal in header.outputs}

@@ -1,0 +1,127 @@
+"""Logs as one .npz: an array for each signal, readable by numpy alone.
+
+While it is written, the log is `NAME.npz.part`: small .npz archives one after the other, each after its length.
+When it is closed, they become one archive. Of a killed process the parts remain, and can be read as well.
+"""
+
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import struct
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exploy.errors import LogError
+from exploy.runtime.logs.log import Event, Header, Log, Row, refuse_existing
+
+_LENGTH = struct.Struct("<Q")
+_DAMAGED = (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile)
+
+
+class NpzSink:
+    """Writes a log part by part.
+
+    Raises:
+        LogError: If the log exists.
+    """
+
+    def __init__(self, path: Path, header: Header):
+        self._path, self._part = path, _part_of(path)
+        refuse_existing(path)
+        refuse_existing(self._part)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._header = header
+        self._stream = self._part.open("xb")
+        self.write([], [])
+
+    def write(self, rows: list[Row], events: list[Event]) -> None:
+        """Add a part."""
+        data = _archive(Log.of_rows(self._header, rows, events))
+        self._stream.write(_LENGTH.pack(len(data)) + data)
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Put all parts into one archive, which takes the place of the parts when it is whole."""
+        self._stream.close()
+        whole = _archive(_joined(list(_parts(self._part))))
+        temporary = self._part.with_suffix(".whole")
+        temporary.write_bytes(whole)
+        os.replace(temporary, self._path)
+        self._part.unlink()
+
+
+def read(path: Path) -> Log:
+    """Read a log, or the parts of one that was not closed.
+
+    Raises:
+        LogError: If it is damaged.
+    """
+    if not path.exists() and _part_of(path).exists():
+        return _joined(list(_parts(_part_of(path))))
+    data = path.read_bytes()
+    try:
+        return _log(data)
+    except _DAMAGED as error:
+        raise LogError(f"{path} is no log of exploy, or is damaged ({error}).") from None
+
+
+def _part_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _parts(path: Path) -> Iterator[Log]:
+    """The parts of a log that are whole."""
+    data = path.read_bytes()
+    position = 0
+    while position + _LENGTH.size <= len(data):
+        (length,) = _LENGTH.unpack_from(data, position)
+        start = position + _LENGTH.size
+        position = start + length
+        if position <= len(data):
+            with contextlib.suppress(*_DAMAGED):
+                yield _log(data[start:position])
+
+
+def _joined(parts: list[Log]) -> Log:
+    if not parts:
+        raise LogError("The log was cut off before anything was written.")
+    return Log(
+        header=parts[0].header,
+        tick=np.concatenate([part.tick for part in parts]),
+        time=np.concatenate([part.time for part in parts]),
+        duration=np.concatenate([part.duration for part in parts]),
+        inputs={name: np.concatenate([part.inputs[name] for part in parts]) for name in parts[0].inputs},
+        outputs={name: np.concatenate([part.outputs[name] for part in parts]) for name in parts[0].outputs},
+        events=[event for part in parts for event in part.events],
+    )
+
+
+def _archive(log: Log) -> bytes:
+    arrays: dict[str, Any] = {f"inputs/{name}": array for name, array in log.inputs.items()}
+    arrays |= {f"outputs/{name}": array for name, array in log.outputs.items()}
+    arrays |= {"tick": log.tick, "time": log.time, "duration": log.duration}
+    arrays["header"] = np.array(json.dumps(dataclasses.asdict(log.header)))
+    arrays["events"] = np.array(json.dumps(log.events, allow_nan=False))
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def _log(data: bytes) -> Log:
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        header = Header.from_document(json.loads(str(arrays["header"])))
+        return Log(
+            header,
+            arrays["tick"],
+            arrays["time"],
+            arrays["duration"],
+            {signal.name: arrays[f"inputs/{signal.name}"] for signal in header.inputs},
+            {signal.name: arrays[f"outputs/{signal.name}"] for signal in header.outputs},
+            [Event(int(row), int(time), dict(content)) for row, time, content in json.loads(str(arrays["events"]))],
+        )

@@ -1,0 +1,133 @@
+"""Records every tick of a controller, without making it wait."""
+
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from exploy.contract import Port
+from exploy.errors import LogError, RuntimeInputError
+from exploy.runtime.controller import Controller
+from exploy.runtime.logs.formats import open_sink
+from exploy.runtime.logs.log import Event, Header, Row, Signal, to_json
+
+_SECONDS_BETWEEN_WRITES = 0.25
+
+
+class Recorder:
+    """Writes inputs, outputs and times of every tick to a log: `.npz`, or `.mcap` with the extra `mcap`.
+
+    A thread of its own writes four times a second, so that a killed process loses at most the last second. Values are
+    those that the file took and gave, in the file's order. Use it as a context manager, or close it.
+
+    Args:
+        path: The log; it must not exist.
+        controller: The controller, just loaded or reset.
+
+    Raises:
+        LogError: If the log cannot be written.
+        RuntimeInputError: If the controller has ticked since its reset, or is being recorded already.
+    """
+
+    def __init__(self, path: str | Path, controller: Controller):
+        if controller.ticks:
+            raise RuntimeInputError("Start recording after a reset: a log from the middle of a run cannot be replayed.")
+        self._controller = controller
+        self._path = Path(path)
+        self._error: Exception | None = None
+        inputs, outputs = controller.signals()
+        self._arrays = [*inputs.values(), *outputs.values()]
+        self._offset = time.time_ns() - time.perf_counter_ns()
+        self._rows: deque[Row] = deque()
+        self._events: deque[Event] = deque()
+        self._count = 0
+        self._is_closed = False
+        controller.listen(self)
+        try:
+            self._sink = open_sink(self._path, self._header(inputs, outputs))
+        except BaseException:
+            controller.listen(None)
+            raise
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._write_until_stopped, name="exploy recorder", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> "Recorder":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def error(self) -> Exception | None:
+        """What has kept the log from being written, if anything; the controller goes on all the same."""
+        return self._error
+
+    def on_tick(self, tick: int, started: int, duration: int) -> None:
+        """Keep a copy of the values of a tick."""
+        values = [array.tobytes() for array in self._arrays]
+        self._rows.append(Row(tick, started + self._offset, duration, values))
+        self._count += 1
+
+    def on_event(self, tick: int, event: dict[str, Any]) -> None:
+        """Keep an event, a fault together with the inputs that it happened at."""
+        if event["event"] == "fault":
+            event |= {"inputs": {name: to_json(array) for name, array in self._controller.signals()[0].items()}}
+        self._events.append(Event(self._count, time.time_ns(), event))
+
+    def close(self) -> None:
+        """Write what is left and finish the log; does nothing the second time.
+
+        Raises:
+            LogError: If anything could not be written.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._controller.listen(None)
+        self._stop.set()
+        self._thread.join()
+        try:
+            self._write()
+            self._sink.close()
+        except Exception as error:
+            self._error = self._error or error
+        if self._error is not None:
+            raise LogError(f"The log {self._path} is not complete: {self._error}.") from self._error
+
+    def _write_until_stopped(self) -> None:
+        while not self._stop.wait(_SECONDS_BETWEEN_WRITES):
+            try:
+                self._write()
+            except Exception as error:
+                self._error = error
+                self._controller.listen(None)
+                return
+
+    def _write(self) -> None:
+        """Write what has come since the last time. Events refer to rows, so they are taken first."""
+        events = [self._events.popleft() for _ in range(len(self._events))]
+        rows = [self._rows.popleft() for _ in range(len(self._rows))]
+        if self._error is None and (rows or events):
+            self._sink.write(rows, events)
+
+    def _header(self, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> Header:
+        contract = self._controller.contract
+        ports = {port.name: port for port in (*contract.inputs, *contract.outputs)}
+        return Header(
+            file_digest=contract.digest,
+            decimation=contract.decimation,
+            inputs=tuple(_signal(ports[name], array) for name, array in inputs.items()),
+            outputs=tuple(_signal(ports[name], array) for name, array in outputs.items()),
+            started=time.time_ns(),
+        )
+
+
+def _signal(port: Port, array: np.ndarray) -> Signal:
+    return Signal(port.name, str(array.dtype), array.shape, port.names)

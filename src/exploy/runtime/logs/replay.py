@@ -1,0 +1,138 @@
+"""Runs a log again at a desk: does the file give what it gave on the robot?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from exploy.errors import LogError
+from exploy.runtime.controller import Controller
+from exploy.runtime.engine import Engine
+from exploy.runtime.logs.log import Log
+from exploy.runtime.ramp import Ramp
+from exploy.verify.compare import Difference, absolute_error, difference
+
+_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class OutputReplay:
+    """How one output came out: the worst error over all ticks, and the first tick of the log that differs too much."""
+
+    worst_error: float
+    first_tick: int | None = None
+    first: Difference | None = None
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay found.
+
+    Args:
+        ticks: Number of ticks that were run again.
+        outputs: How each output came out.
+        same_file: Whether the log is of the very file that was run.
+        missing: Outputs of the log that the file does not have, which were not compared.
+    """
+
+    ticks: int
+    outputs: dict[str, OutputReplay]
+    same_file: bool
+    missing: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True if there were ticks, and all outputs of all of them agree."""
+        return self.ticks > 0 and bool(self.outputs) and all(found.first is None for found in self.outputs.values())
+
+    def __str__(self) -> str:
+        verdict = "agrees" if self.ok else "DIFFERS" if self.ticks else "nothing to compare"
+        lines = [f"{self.ticks} ticks replayed: {verdict}."]
+        if not self.same_file:
+            lines.append("The log is of another file than the one that was run.")
+        for name, found in self.outputs.items():
+            detail = f", first at tick {found.first_tick} of the log: {found.first}" if found.first else ""
+            lines.append(f"  {name}: worst error {found.worst_error:.3g}{detail}")
+        lines += [f"  {name}: not compared, the file has no such output" for name in self.missing]
+        return "\n".join(lines)
+
+
+def replay(log: str | Path | Log, controller: Controller, *, tolerance: float = _TOLERANCE) -> Replay:
+    """Run the inputs of a log again, with its resets and ramps, and compare the outputs.
+
+    The controller's own memories, buffers and counters are not touched.
+
+    Args:
+        log: The log, or its path.
+        controller: Has the file to run, the one of the log or another with the same ports.
+        tolerance: How far an output may be off: absolute, and relative to the largest element.
+
+    Raises:
+        LogError: If the log cannot be read, or its inputs are not those of the file.
+    """
+    log = log if isinstance(log, Log) else Log.load(log)
+    engine = controller.new_engine()
+    _check_ports(log, engine)
+    compared = {name: values for name, values in log.outputs.items() if name in engine.outputs}
+    found = {name: OutputReplay(0.0) for name in compared}
+    for row in _run(log, engine):
+        for name, values in compared.items():
+            found[name] = _compared(found[name], values[row], engine.outputs[name], row, tolerance)
+    return Replay(
+        ticks=log.ticks,
+        outputs=found,
+        same_file=log.header.file_digest == controller.contract.digest,
+        missing=tuple(name for name in log.outputs if name not in engine.outputs),
+    )
+
+
+def _run(log: Log, engine: Engine) -> Iterator[int]:
+    """Run tick by tick; gives the number of each row when its outputs are in the engine's buffers."""
+    position = 0
+    ramps: dict[str, Ramp] = {}
+    pending = list(log.events)
+    for row in range(log.ticks):
+        while pending and pending[0].row <= row:
+            event = pending.pop(0).content
+            if event.get("event") == "reset":
+                position, ramps = 0, {}
+                engine.start()
+            elif event.get("event") == "ramp_in":
+                ramps[event["output"]] = _ramp(event, engine)
+        for name, values in log.inputs.items():
+            engine.inputs[name][...] = values[row]
+        step = engine.steps[position]
+        step.run(step.binding)
+        position = step.next
+        ramps = {name: ramp for name, ramp in ramps.items() if ramp.apply()}
+        yield row
+
+
+def _ramp(event: dict[str, object], engine: Engine) -> Ramp:
+    output = engine.outputs[str(event["output"])]
+    ticks = round(float(str(event["seconds"])) * float(str(event["hz"])))
+    return Ramp(output, np.array(event["start"], dtype=output.dtype), ticks)
+
+
+def _compared(before: OutputReplay, expected: np.ndarray, got: np.ndarray, row: int, tolerance: float) -> OutputReplay:
+    worst = max(before.worst_error, float(absolute_error(expected, got).max(initial=0.0)))
+    first = before.first or difference(expected, got, tolerance, tolerance, by_largest=True)
+    first_tick = before.first_tick if before.first is not None else row if first is not None else None
+    return OutputReplay(worst, first_tick, first)
+
+
+def _check_ports(log: Log, engine: Engine) -> None:
+    logged = {name: f"{values.dtype} {list(values.shape[1:])}" for name, values in log.inputs.items()}
+    taken = {name: f"{array.dtype} {list(array.shape)}" for name, array in engine.inputs.items()}
+    if logged != taken:
+        raise LogError(
+            f"The inputs of the log are not those of the file. Log: {_listed(logged)}. File: {_listed(taken)}."
+        )
+    for name, values in log.outputs.items():
+        if name in engine.outputs and values.shape[1:] != engine.outputs[name].shape:
+            raise LogError(f"The output {name!r} has another shape in the log than in the file.")
+
+
+def _listed(ports: dict[str, str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in ports.items()) or "none"

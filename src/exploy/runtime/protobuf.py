@@ -1,0 +1,91 @@
+"""Reads and writes protobuf messages field by field, as far as ONNX files need it.
+
+A robot has neither the onnx package nor its schema; numbers of fields are those of onnx.proto.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_MAX_VARINT_BYTES = 10
+
+
+class MalformedMessageError(ValueError):
+    """Bytes that are no protobuf message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a message: its number, where it and its content are, and the value where that is a number."""
+
+    number: int
+    tag: int
+    start: int
+    stop: int
+    value: int | None = None
+
+
+def fields(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[Field]:
+    """The fields of the message between two places.
+
+    Raises:
+        MalformedMessageError: If the bytes are no message, or end within a field.
+    """
+    position, end = start, len(data) if stop is None else stop
+    while position < end:
+        whole = position
+        tag, position = _read_varint(data, position, end)
+        number, wire_type = tag >> 3, tag & 7
+        value = None
+        if wire_type == _VARINT:
+            begin = position
+            value, position = _read_varint(data, position, end)
+        elif wire_type == _BYTES:
+            size, begin = _read_varint(data, position, end)
+            position = begin + size
+        elif wire_type in (_FIXED64, _FIXED32):
+            begin, position = position, position + (8 if wire_type == _FIXED64 else 4)
+        else:
+            raise MalformedMessageError(f"wire type {wire_type} at byte {position}")
+        if number == 0 or position > end:
+            raise MalformedMessageError(f"a field that ends at byte {position} of {end}")
+        yield Field(number, whole, begin, position, value)
+
+
+def text(data: bytes, field: Field) -> str:
+    """A field's bytes as text.
+
+    Raises:
+        MalformedMessageError: If they are no UTF-8.
+    """
+    try:
+        return data[field.start : field.stop].decode()
+    except UnicodeDecodeError as error:
+        raise MalformedMessageError(str(error)) from error
+
+
+def encoded(number: int, content: bytes) -> bytes:
+    """A field of bytes as it stands in a message."""
+    return _varint(number << 3 | _BYTES) + _varint(len(content)) + content
+
+
+def _read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
+        if position >= end:
+            raise MalformedMessageError(f"the message ends within a number at byte {position}")
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+    raise MalformedMessageError(f"a number of more than {_MAX_VARINT_BYTES} bytes at byte {position}")
+
+
+def _varint(value: int) -> bytes:
+    encoded_bytes = bytearray()
+    while value > 0x7F:
+        encoded_bytes.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded_bytes.append(value)
+    return bytes(encoded_bytes)

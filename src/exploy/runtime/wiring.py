@@ -1,0 +1,71 @@
+"""Brings inputs from the robot's order into the file's, and outputs back."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from exploy.contract import Port
+from exploy.runtime.arena import Arena
+from exploy.runtime.element_order import flat_index
+from exploy.runtime.engine import INPUT, OUTPUT, Engine, Key
+
+Copy = tuple[np.ndarray, np.ndarray]
+Permutation = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+class Wiring:
+    """Which copies a tick makes before and after it runs, as few as possible.
+
+    Inputs that are in the file's order are read where the user writes them. Outputs are copied to where the user reads
+    them, so that values which a guard refuses are never seen.
+
+    Args:
+        engine: The buffers that sessions read and write; its steps are bound anew.
+        ports: All inputs and outputs, with the element names in the robot's order.
+        released: Where the user reads outputs.
+    """
+
+    def __init__(self, engine: Engine, ports: Mapping[str, Port], released: Arena[Key]):
+        self._engine = engine
+        self._ports = ports
+        self.gathers: list[Permutation] = []
+        self.copies: list[Copy] = []
+        self.scatters: list[Permutation] = []
+        self.inputs = self._wire_inputs()
+        engine.bind_inputs(self.inputs)
+        for arena in (engine.guarded, engine.unguarded):
+            self._wire_outputs(arena, released)
+
+    def in_file_order(self, output: Port, value: np.ndarray) -> np.ndarray:
+        """A value for an output from the robot's order to the file's."""
+        index = flat_index(value.shape, self._ports[output.name], output)
+        return np.take(value, index).reshape(value.shape)
+
+    def _wire_inputs(self) -> dict[str, np.ndarray]:
+        """The arrays that the sessions read: the user's own, unless one of them is in another order."""
+        engine, ports = self._engine, self._engine.parts.inputs
+        if not any(self._is_moved(port) for port in ports):
+            return dict(engine.inputs)
+        layouts = {(INPUT, name): (array.dtype, array.shape) for name, array in engine.inputs.items()}
+        ordered: Arena[Key] = Arena(layouts)
+        for port in ports:
+            source, target = engine.inputs[port.name], ordered.arrays[INPUT, port.name]
+            index = flat_index(source.shape, self._ports[port.name], port)
+            self.gathers.append((source.reshape(-1), index, target.reshape(-1)))
+        return {name: ordered.arrays[INPUT, name] for name in engine.inputs}
+
+    def _wire_outputs(self, arena: Arena[Key], released: Arena[Key]) -> None:
+        ports = [port for port in self._engine.parts.outputs if (OUTPUT, port.name) in arena.arrays]
+        keys = [(OUTPUT, port.name) for port in ports]
+        if not any(self._is_moved(port) for port in ports):
+            targets = released.section(keys)
+            for dtype, span in arena.section(keys).items():
+                self.copies.append((released.flat[dtype][targets[dtype]], arena.flat[dtype][span]))
+            return
+        for key, port in zip(keys, ports, strict=True):
+            source, target = arena.arrays[key], released.arrays[key]
+            index = flat_index(source.shape, port, self._ports[port.name])
+            self.scatters.append((source.reshape(-1), index, target.reshape(-1)))
+
+    def _is_moved(self, port: Port) -> bool:
+        return self._ports[port.name].names != port.names
