@@ -369,9 +369,10 @@ class Controller:
         if action == "call" and self._on_fault is not None:
             self._raises = True  # unless there is something to hold when that returns
             self._hold(self._on_fault(fault))
-        self._raises = action == "raise" or not self._has_outputs
+        must_raise = action in ("raise", "off")  # off, where there is nothing that could be taken all the same
+        self._raises = must_raise or not self._has_outputs
         if self._raises:
-            raise FaultError(f"{fault}{'' if action == 'raise' else _NOTHING_TO_HOLD}", fault)
+            raise FaultError(f"{fault}{'' if must_raise else _NOTHING_TO_HOLD}", fault)
 
     def _stand_still(self, fault: Fault) -> None:
         if self._raises:

@@ -39,9 +39,20 @@ class Parts:
 
     @classmethod
     def of(cls, contract: Contract) -> "Parts":
-        """Sort the ports of a contract."""
+        """Sort the ports of a contract.
+
+        Raises:
+            ContractError: If a port would be left without a value.
+        """
         fed_back = {memory.input for memory in contract.memories} | {memory.output for memory in contract.memories}
         mine = [port for port in contract.inputs if port.name not in fed_back]
+        orphans = [port.name for port in mine if port.kind == Kind.MEMORY]
+        if orphans:
+            raise ContractError(
+                f"No memory of the contract is fed back to {', '.join(orphans)}. Export the file again."
+            )
+        if contract.decimation > 1 and not any(port.kind == Kind.STEP_COUNT for port in mine):
+            raise ContractError("The contract has two rates, but no port for the step count. Export the file again.")
         return cls(
             inputs=tuple(port for port in mine if port.kind not in _FILLED),
             outputs=tuple(port for port in contract.outputs if port.name not in fed_back),

@@ -10,7 +10,7 @@ from exploy.errors import ContractError, FileFormatError
 from exploy.runtime.model_file import ModelFile
 from exploy.runtime.releases import refuse_unreadable
 from exploy.runtime.session import NUMPY_TYPES, load_onnxruntime, open_session
-from exploy.runtime.split import PathModel, split_paths
+from exploy.runtime.split import PathModel, decimation_of, split_paths
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -46,6 +46,12 @@ def open_paths(file: ModelFile, *, threads: int, spinning: bool, split: bool = T
     refuse_unreadable(file.opset, file.ir_version, load_onnxruntime().__version__)
     options: dict[str, Any] = {"threads": threads, "spinning": spinning}
     contract = file.contract
+    decimation = decimation_of(file.data)
+    if decimation is not None and decimation != contract.decimation:
+        raise ContractError(
+            f"The contract says decimation {contract.decimation}, but the graph chooses its path every {decimation} "
+            "ticks. Export the file again."
+        )
     models = split_paths(file.data, contract) if split else None
     try:
         if models is None:

@@ -17,7 +17,7 @@ NUMPY_TYPES = {
     "tensor(uint64)": np.uint64, "tensor(uint32)": np.uint32, "tensor(uint16)": np.uint16,
     "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_,
 }  # fmt: skip
-_ERRORS_ONLY = 3
+_NO_MESSAGES = 4  # errors are raised
 _NO_SPINNING = {"session.intra_op.allow_spinning": "0", "session.inter_op.allow_spinning": "0"}
 
 
@@ -45,7 +45,7 @@ def open_session(
     threads: int = 1,
     spinning: bool = False,
 ) -> "onnxruntime.InferenceSession":
-    """Open a model on the CPU, without messages below errors.
+    """Open a model on the CPU; what goes wrong is raised, and never printed.
 
     Args:
         model: The bytes of a model, or the path of its file.
@@ -61,7 +61,7 @@ def open_session(
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.log_severity_level = _ERRORS_ONLY
+    options.log_severity_level = _NO_MESSAGES
     if not spinning:
         for key, value in _NO_SPINNING.items():
             options.add_session_config_entry(key, value)

@@ -16,7 +16,7 @@ _MODEL_GRAPH, _MODEL_FUNCTIONS, _MODEL_METADATA = 7, 25, 14
 _NODE, _GRAPH_NAME, _INITIALIZER, _INPUT, _OUTPUT = 1, 2, 5, 11, 12  # of a graph
 _NODE_INPUT, _NODE_OUTPUT, _OP_TYPE, _ATTRIBUTE = 1, 2, 4, 5  # of a node
 _ATTRIBUTE_NAME, _ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS = 1, 6, 11
-_TENSOR_NAME, _VALUE_NAME = 8, 1
+_TENSOR_NAME, _RAW_DATA, _VALUE_NAME = 8, 9, 1
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,7 @@ def split_paths(data: bytes, contract: Contract) -> tuple[PathModel, PathModel] 
     branches.
     """
     model = list(fields(data))
-    graphs = [item for item in model if item.number == _MODEL_GRAPH]
-    if len(graphs) != 1 or any(item.number == _MODEL_FUNCTIONS for item in model):
-        return None
-    graph = _Graph.read(data, graphs[0])
+    graph = _graph(data, model)
     branches = _branches(data, graph)
     if branches is None or not _is_described_by(contract, graph):
         return None
@@ -55,6 +52,24 @@ def split_paths(data: bytes, contract: Contract) -> tuple[PathModel, PathModel] 
         return None
     head = b"".join(data[item.tag : item.stop] for item in model if item.number not in (_MODEL_GRAPH, _MODEL_METADATA))
     return policy.model(head), sub_step.model(head)
+
+
+def decimation_of(data: bytes) -> int | None:
+    """By how many ticks the graph of a file chooses its path; None where it does not do that in the usual form."""
+    graph = _graph(data, list(fields(data)))
+    if _branches(data, graph) is None or graph.nodes[0].inputs[1] not in graph.initializers:
+        return None
+    place = graph.initializers[graph.nodes[0].inputs[1]]
+    raw = [item for item in fields(data, place.start, place.stop) if item.number == _RAW_DATA]
+    return int.from_bytes(data[raw[0].start : raw[0].stop], "little") if raw else None
+
+
+def _graph(data: bytes, model: list[protobuf.Field]) -> "_Graph":
+    """The graph of a model; an empty one where it calls functions, which are elsewhere."""
+    places = [item for item in model if item.number == _MODEL_GRAPH]
+    if len(places) != 1 or any(item.number == _MODEL_FUNCTIONS for item in model):
+        return _Graph()
+    return _Graph.read(data, places[0])
 
 
 @dataclass

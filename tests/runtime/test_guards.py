@@ -1,0 +1,404 @@
+"""Faults, each injected: what the controller then does, for every action that can be chosen."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exploy.errors import FaultError, RuntimeInputError
+from exploy.runtime import Controller, Fault, Guard, Guards
+from tests.support.files import (
+    FakeClock,
+    gather_file,
+    overflowing_file,
+    reciprocal_file,
+    recurrent_file,
+    robot_file,
+    robot_inputs,
+)
+from tests.support.robot import SIM_DT
+
+HZ = 1 / SIM_DT
+
+
+class Bench:
+    """A robot's controller on a clock that the test moves, after some good ticks."""
+
+    def __init__(self, data: bytes, inputs: dict[str, Any], **options: Any):
+        self.clock = FakeClock()
+        self.calls: list[Fault] = []
+        self.answer: dict[str, Any] | None = None
+        self.controller = Controller.load(data, clock=self.clock, on_fault=self._on_fault, **options)
+        self.inputs = inputs
+        for _ in range(3):
+            self.good = self.controller.step(inputs)
+            self.clock.advance(SIM_DT)
+
+    def _on_fault(self, fault: Fault) -> dict[str, Any] | None:
+        self.calls.append(fault)
+        return self.answer
+
+
+def robot_bench(**options: Any) -> Bench:
+    return Bench(robot_file(), robot_inputs(), **options)
+
+
+def missing(bench: Bench) -> None:
+    bench.controller.step({name: value for name, value in bench.inputs.items() if name != "cmd"})
+
+
+def unknown(bench: Bench) -> None:
+    bench.controller.step(bench.inputs | {"joint.pos": np.zeros((1, 4), np.float32)})
+
+
+def misspelt(bench: Bench) -> None:
+    values = dict(bench.inputs)
+    values["joint.pos"] = values.pop("joints.pos")
+    bench.controller.step(values)
+
+
+def no_dictionary(bench: Bench) -> None:
+    bench.controller.step(list(bench.inputs.values()))  # type: ignore[arg-type]
+
+
+def wrong_shape(bench: Bench) -> None:
+    bench.controller.step(bench.inputs | {"joints.vel": np.zeros((1, 5), np.float32)})
+
+
+def transposed(bench: Bench) -> None:
+    bench.controller.step(bench.inputs | {"joints.vel": np.zeros((4, 1), np.float32)})
+
+
+def scalar_for_vector(bench: Bench) -> None:
+    bench.controller.step(bench.inputs | {"joints.vel": 0.0})
+
+
+def wrong_type(bench: Bench) -> None:
+    bench.controller.step(bench.inputs | {"joints.vel": np.zeros((1, 4), np.float64)})
+
+
+def no_numbers(bench: Bench) -> None:
+    bench.controller.step(bench.inputs | {"joints.vel": "fast"})
+
+
+def nothing(bench: Bench) -> None:
+    bench.controller.step(bench.inputs | {"joints.vel": None})
+
+
+def with_value(name: str, value: float) -> Callable[[Bench], None]:
+    def inject(bench: Bench) -> None:
+        values = {key: array.copy() for key, array in bench.inputs.items()}
+        values[name][0, 1] = value
+        bench.controller.step(values)
+
+    return inject
+
+
+def late_ticks(bench: Bench) -> None:
+    for _ in range(3):
+        bench.clock.advance(0.8 * SIM_DT)
+        bench.controller.step(bench.inputs)
+        bench.clock.advance(SIM_DT)
+
+
+def early_ticks(bench: Bench) -> None:
+    bench.clock.advance(-0.9 * SIM_DT)
+    for _ in range(3):
+        bench.controller.step(bench.inputs)
+        bench.clock.advance(0.1 * SIM_DT)
+
+
+def a_long_pause(bench: Bench) -> None:
+    bench.clock.advance(0.1)
+    bench.controller.step(bench.inputs)
+
+
+def slow_steps(bench: Bench) -> None:
+    engine = bench.controller._engine
+    slow = [step._replace(run=lambda binding: bench.clock.advance(1.2 * SIM_DT)) for step in engine.steps]
+    engine.steps[:] = slow
+    for _ in range(3):
+        bench.controller.step(bench.inputs)
+
+
+def a_very_slow_step(bench: Bench) -> None:
+    engine = bench.controller._engine
+    engine.steps[:] = [step._replace(run=lambda binding: bench.clock.advance(0.05)) for step in engine.steps]
+    bench.controller.step(bench.inputs)
+
+
+def old_measurement(bench: Bench) -> None:
+    bench.controller.step(bench.inputs, ages={"joints.vel": 0.1})
+
+
+def forgotten_refreshment(bench: Bench) -> None:
+    for _ in range(20):
+        bench.controller.refreshed("joints.pos", "cmd")
+        bench.controller.tick()
+        bench.clock.advance(SIM_DT)
+
+
+# name, what is injected, the guard that trips, the port it names, what the message says
+FAULTS: dict[str, tuple[Callable[[Bench], None], Guard, str | None, str]] = {
+    "missing input": (missing, Guard.INPUTS, None, r"Missing: cmd"),
+    "unknown input": (unknown, Guard.INPUTS, None, r"Unknown: joint\.pos"),
+    "misspelt input": (misspelt, Guard.INPUTS, None, r"Missing: joints\.pos\. Unknown: joint\.pos"),
+    "no dictionary": (no_dictionary, Guard.INPUTS, None, r"dictionary of arrays by name, got list"),
+    "wrong shape": (wrong_shape, Guard.INPUTS, None, r"'joints\.vel' must be float32 \[1, 4\], got float32 \[1, 5\]"),
+    "transposed": (transposed, Guard.INPUTS, None, r"'joints\.vel' must be float32 \[1, 4\], got float32 \[4, 1\]"),
+    "scalar": (scalar_for_vector, Guard.INPUTS, None, r"'joints\.vel' must be float32 \[1, 4\], got float32 \[\]"),
+    "wrong type": (wrong_type, Guard.INPUTS, None, r"got float64 \[1, 4\]\. Convert it: \.astype\(np\.float32\)"),
+    "no numbers": (no_numbers, Guard.INPUTS, None, r"'joints\.vel' must be float32 \[1, 4\], got str"),
+    "nothing": (nothing, Guard.INPUTS, None, r"'joints\.vel' must be float32 \[1, 4\], got NoneType"),
+    "NaN in": (with_value("joints.vel", np.nan), Guard.FINITE, "joints.vel", r"element \[0, 1\] \(knee\), is nan"),
+    "infinite in": (with_value("joints.vel", np.inf), Guard.FINITE, "joints.vel", r"\(knee\), is inf"),
+    "below limits": (with_value("cmd", -2.5), Guard.LIMITS, "cmd", r"\(turn\), is -2\.5; its limits are -2 and 2"),
+    "above limits": (with_value("joints.pos", 9.5), Guard.LIMITS, "joints.pos", r"is 9\.5; its limits are -9 and 9"),
+    "output beyond limits": (
+        with_value("joints.vel", 1e6), Guard.LIMITS, "joint_targets", r"the output 'joint_targets', .* -50 and 50"
+    ),
+    "late": (late_ticks, Guard.RATE, None, r"ms after the tick before, expected 5\.00 ms at 200 Hz"),
+    "early": (early_ticks, Guard.RATE, None, r"0\.50 ms after the tick before"),
+    "pause": (a_long_pause, Guard.RATE, None, r"105\.00 ms after the tick before"),
+    "overruns": (slow_steps, Guard.OVERRUN, None, r"took 6\.00 ms, and the period at 200 Hz is 5\.00 ms \(3 in a row"),
+    "one long overrun": (a_very_slow_step, Guard.OVERRUN, None, r"took 50\.00 ms"),
+    "old measurement": (old_measurement, Guard.STALE, "joints.vel", r"refreshed 100\.00 ms ago, and 40\.00 ms"),
+    "no refreshment": (forgotten_refreshment, Guard.STALE, "joints.vel", r"'joints\.vel' was refreshed"),
+}  # fmt: skip
+CASES = pytest.mark.parametrize("fault", FAULTS)
+
+
+def bench_for(fault: str, action: str) -> tuple[Bench, Callable[[Bench], None], Guard]:
+    inject, guard, _, _ = FAULTS[fault]
+    bench = robot_bench(guards=Guards(**{guard.value: action}), hz=HZ)  # type: ignore[arg-type]
+    return bench, inject, guard
+
+
+@CASES
+def test_every_fault_raises_and_is_latched_until_a_reset(fault: str) -> None:
+    inject, guard, port, message = FAULTS[fault]
+    bench = robot_bench(hz=HZ)
+    with pytest.raises(FaultError, match=message) as caught:
+        inject(bench)
+    assert (caught.value.fault.guard, caught.value.fault.port) == (guard, port)
+    assert bench.controller.fault is caught.value.fault
+    ticks = bench.controller.ticks
+    for use in (lambda: bench.controller.step(bench.inputs), bench.controller.tick):
+        with pytest.raises(FaultError, match="stood still since a fault; reset"):
+            use()
+    assert bench.controller.ticks == ticks
+    bench.controller.reset()
+    assert bench.controller.fault is None
+    if guard is not Guard.OVERRUN:  # the injected slowness is still there
+        bench.controller.step(bench.inputs)
+        assert bench.controller.ticks == 1
+
+
+@CASES
+def test_on_request_the_last_good_outputs_are_held_instead(fault: str) -> None:
+    bench, inject, guard = bench_for(fault, "hold")
+    inject(bench)
+    assert bench.controller.fault is not None and bench.controller.fault.guard is guard
+    held = {name: array.copy() for name, array in bench.controller.outputs.items()}
+    assert all(np.isfinite(array).all() for array in held.values())
+    for _ in range(3):
+        results = bench.controller.step(bench.inputs)
+        for name, value in results.items():
+            np.testing.assert_array_equal(value, held[name])
+    if guard in (Guard.INPUTS, Guard.FINITE, Guard.LIMITS):
+        for name, value in bench.good.items():
+            np.testing.assert_array_equal(held[name], value)
+
+
+@CASES
+def test_on_request_a_function_is_called_once_and_chooses_the_outputs(fault: str) -> None:
+    bench, inject, guard = bench_for(fault, "call")
+    bench.answer = {"joint_targets": np.full((1, 3), 0.25, np.float32)}
+    inject(bench)
+    results = bench.controller.step(bench.inputs)
+    assert [call.guard for call in bench.calls] == [guard]
+    assert results["joint_targets"].tolist() == [[0.25, 0.25, 0.25]]
+
+
+@CASES
+def test_a_guard_that_is_off_does_not_look(fault: str) -> None:
+    bench, inject, _ = bench_for(fault, "off")
+    if fault in ("no dictionary", "wrong shape", "transposed", "scalar", "no numbers", "nothing"):
+        with pytest.raises(FaultError):  # nothing that could be taken
+            inject(bench)
+        return
+    if fault in ("NaN in", "infinite in"):
+        bench = robot_bench(guards=Guards(finite="off", limits="off"))
+    inject(bench)
+    assert bench.controller.fault is None
+
+
+def test_an_output_that_is_not_finite_is_never_seen() -> None:
+    controller = Controller.load(reciprocal_file(), guards=Guards(finite="hold"))
+    controller.step({"x": [2.0, 4.0]})
+    assert controller.step({"x": [0.0, 4.0]})["y"].tolist() == [[0.5, 0.25]]
+    assert controller.outputs["y"].tolist() == [[0.5, 0.25]]
+    assert controller.fault is not None and "output 'y', element [0, 0], is inf" in controller.fault.message
+
+
+def test_a_fault_leaves_the_memories_as_they_were_before_it() -> None:
+    """The tick of a fault is not counted; what it computed from bad values is not kept."""
+    controller = Controller.load(recurrent_file(with_is_init=False))
+    controller.step({"x": [1.0, 1.0]})
+    before = {name: controller._engine.buffer(("memory 1", name)).copy() for name in ("h",)}
+    with pytest.raises(FaultError):
+        controller.step({"x": [np.nan, 1.0]})
+    np.testing.assert_array_equal(controller._engine.buffer(("memory 1", "h")), before["h"])
+    assert controller.ticks == 1
+
+
+def test_a_memory_that_overflows_is_named() -> None:
+    controller = Controller.load(overflowing_file())
+    assert controller.step({"x": [1.0]})["y"].tolist() == [1.0]
+    for _ in range(3):
+        controller.step({"x": [1e38]})
+    with pytest.raises(FaultError, match=r"the memory 'total', element \[0\], became inf"):
+        controller.step({"x": [1e38]})
+
+
+def test_values_that_are_merely_large_are_fine() -> None:
+    controller = Controller.load(reciprocal_file())
+    np.testing.assert_allclose(controller.step({"x": [1e30, -1e38]})["y"], [[1e-30, -1e-38]], rtol=1e-6)
+
+
+def test_a_step_that_cannot_be_computed_is_a_fault() -> None:
+    controller = Controller.load(gather_file())
+    assert controller.step({"index": np.array([1])})["y"].tolist() == [2.0]
+    with pytest.raises(FaultError, match=r"onnxruntime cannot compute this step.*indices") as caught:
+        controller.step({"index": np.array([7])})
+    assert caught.value.fault.guard is Guard.EXECUTION
+    assert caught.value.__cause__ is None
+    held = Controller.load(gather_file(), guards=Guards(execution="hold"))
+    held.step({"index": np.array([1])})
+    assert held.step({"index": np.array([7])})["y"].tolist() == [2.0]
+
+
+def test_a_range_sensor_may_be_infinite_where_the_file_says_so() -> None:
+    controller = Controller.load(reciprocal_file(finite=False))
+    assert controller.step({"x": [np.inf, 2.0]})["y"].tolist() == [[0.0, 0.5]]
+
+
+@pytest.mark.parametrize("action", ["hold", "call"])
+def test_with_nothing_to_hold_a_fault_raises(action: Any) -> None:
+    controller = Controller.load(robot_file(), guards=Guards(finite=action), on_fault=lambda fault: None)
+    inputs = robot_inputs() | {"cmd": np.full((1, 2), np.nan, np.float32)}
+    for _ in range(2):
+        with pytest.raises(FaultError, match=r"no outputs of an earlier tick to hold|stood still"):
+            controller.step(inputs)
+
+
+def test_after_a_reset_there_is_nothing_to_hold() -> None:
+    bench = robot_bench(guards=Guards(inputs="hold"))
+    bench.controller.reset()
+    with pytest.raises(FaultError, match="no outputs of an earlier tick"):
+        missing(bench)
+
+
+def test_what_is_called_may_choose_all_outputs_before_the_first_tick() -> None:
+    chosen = {"y": [[1.0, 2.0]]}
+    controller = Controller.load(reciprocal_file(), guards=Guards(finite="call"), on_fault=lambda fault: chosen)
+    assert controller.step({"x": [0.0, 1.0]})["y"].tolist() == [[1.0, 2.0]]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [({"targets": 0.0}, "returned targets; outputs are"), ({"y": [1.0]}, r"'y' must be float32 \[1, 2\]")],
+)
+def test_what_is_called_must_return_outputs(answer: dict[str, Any], message: str) -> None:
+    controller = Controller.load(reciprocal_file(), guards=Guards(finite="call"), on_fault=lambda fault: answer)
+    controller.step({"x": [1.0, 1.0]})
+    with pytest.raises(RuntimeInputError, match=message):
+        controller.step({"x": [0.0, 1.0]})
+    with pytest.raises(FaultError, match="stood still"):
+        controller.step({"x": [1.0, 1.0]})
+
+
+def test_an_input_with_an_allowed_age_may_be_left_out_for_that_long() -> None:
+    bench = robot_bench(hz=HZ, max_age={"cmd": 0.1}, guards=Guards(rate="off"))
+    fast = {name: value for name, value in bench.inputs.items() if name != "cmd"}
+    for _ in range(20):
+        bench.controller.step(fast)
+        bench.clock.advance(SIM_DT)
+    with pytest.raises(FaultError, match=r"'cmd' was refreshed 105\.00 ms ago, and 100\.00 ms are allowed"):
+        bench.controller.step(fast)
+
+
+def test_time_is_not_watched_before_a_rate_is_armed_and_after_it_is_disarmed() -> None:
+    bench = robot_bench()
+    a_long_pause(bench)
+    bench.controller.arm(HZ)
+    bench.controller.step(bench.inputs)
+    bench.controller.disarm()
+    a_long_pause(bench)
+    assert bench.controller.fault is None
+
+
+def test_one_late_tick_is_forgiven() -> None:
+    bench = robot_bench(hz=HZ)
+    for pause in (2.0, 0.2, 1.0, 1.0, 1.9, 1.0):
+        bench.clock.advance((pause - 1.0) * SIM_DT)
+        bench.controller.step(bench.inputs)
+        bench.clock.advance(SIM_DT)
+    strict = robot_bench(hz=HZ, guards=Guards(patience=0))
+    strict.clock.advance(SIM_DT)
+    with pytest.raises(FaultError, match="1 in a row"):
+        strict.controller.step(strict.inputs)
+
+
+def test_overruns_are_counted() -> None:
+    bench = robot_bench(hz=HZ, guards=Guards(overrun="off", rate="off"))
+    slow_steps(bench)
+    assert bench.controller.stats.overruns == 3
+
+
+def test_the_rate_of_another_simulation_is_refused() -> None:
+    with pytest.raises(RuntimeInputError, match=r"made for 200 ticks in a second .*every 4 ticks.*got hz=50"):
+        Controller.load(robot_file(), hz=50)
+    for bad in (0, -1, float("inf"), float("nan"), "fast", True):
+        with pytest.raises(RuntimeInputError, match="positive number of ticks"):
+            Controller.load(reciprocal_file(), hz=bad)
+    assert Controller.load(robot_file(), hz=200).step(robot_inputs())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"inputs": "ignore"}, "inputs takes one of raise, hold, call, off, got 'ignore'"),
+        ({"execution": "off"}, "cannot be switched off"),
+        ({"patience": -1}, "patience 0 or more"),
+        ({"rate_tolerance": 0.0}, "rate_tolerance must be positive"),
+    ],
+)
+def test_guards_refuse_what_they_cannot_do(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(RuntimeInputError, match=message):
+        Guards(**options)
+
+
+def test_calling_needs_something_to_call() -> None:
+    with pytest.raises(RuntimeInputError, match="nothing to call; give on_fault="):
+        Controller.load(robot_file(), guards=Guards(finite="call"))
+
+
+def test_with_all_guards_off_only_what_can_be_computed_is_computed() -> None:
+    controller = Controller.load(robot_file(), guards=Guards.off())
+    for value in robot_inputs().values():
+        assert value.any()
+    controller.step({name: value.astype(np.float64) for name, value in robot_inputs().items()})
+    assert np.isnan(controller.step({"joints.vel": np.full((1, 4), np.nan)})["joint_targets"]).any()
+
+
+@pytest.mark.parametrize("max_age", [{"speed": 1.0}, {"cmd": 0.0}, {"cmd": "long"}])
+def test_ages_must_be_seconds_of_inputs(max_age: dict[str, Any]) -> None:
+    with pytest.raises(RuntimeInputError, match="max_age needs positive seconds"):
+        Controller.load(robot_file(), max_age=max_age)
+
+
+def test_refreshments_of_unknown_inputs_are_refused() -> None:
+    with pytest.raises(RuntimeInputError, match=r"no input speed; there are joints\.pos"):
+        Controller.load(robot_file()).refreshed("speed")
