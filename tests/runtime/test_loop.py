@@ -1,0 +1,167 @@
+"""The loop that keeps a rate, and what it leaves the robot with when it ends."""
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exploy.errors import FaultError, RuntimeInputError
+from exploy.runtime import Controller, Guards, serve_rate
+from tests.support.files import made_by_hand, reciprocal_file, robot_file, robot_inputs
+from tests.support.robot import SIM_DT
+
+TIMELESS = Guards(rate="off", overrun="off", stale="off")  # the machines that tests run on are noisy
+
+
+def robot() -> Controller:
+    return Controller.load(robot_file(), guards=TIMELESS)
+
+
+def test_it_reads_ticks_and_writes() -> None:
+    controller, reference = robot(), robot()
+    written: list[dict[str, np.ndarray]] = []
+    count = iter(range(100))
+    served = serve_rate(controller, lambda: robot_inputs(next(count)), written.append, ticks=9)
+    assert served.ticks == controller.ticks == 9
+    assert len(written) == 10  # the last one is the safe command
+    for tick in range(9):
+        np.testing.assert_array_equal(
+            written[tick]["joint_targets"], reference.step(robot_inputs(tick))["joint_targets"]
+        )
+    np.testing.assert_array_equal(written[9]["joint_targets"], written[8]["joint_targets"])
+
+
+def test_its_rate_is_that_of_the_file_and_does_not_drift() -> None:
+    started = time.perf_counter()
+    served = serve_rate(robot(), robot_inputs, lambda outputs: time.sleep(0.3 * SIM_DT), ticks=60)
+    assert served.ticks == 60
+    assert time.perf_counter() - started >= 59 * SIM_DT
+
+
+def test_missed_deadlines_are_counted_and_not_made_up_for() -> None:
+    moments: list[float] = []
+
+    def read() -> dict[str, Any]:
+        moments.append(time.perf_counter())
+        if len(moments) == 3:
+            time.sleep(6.5 * SIM_DT)
+        return robot_inputs()
+
+    served = serve_rate(robot(), read, lambda outputs: None, ticks=8)
+    assert served.overruns >= 6
+    grid = (np.array(moments) - moments[0]) / SIM_DT
+    assert grid[3] >= 8.9  # the next multiple of the period, and no burst before it
+    assert (np.diff(grid[3:]) > 0.1).all()
+
+
+def test_the_first_interrupt_ends_it_after_a_whole_tick_with_a_safe_command() -> None:
+    written: list[dict[str, np.ndarray]] = []
+
+    def read() -> dict[str, Any]:
+        if len(written) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+        return robot_inputs()
+
+    before = signal.getsignal(signal.SIGINT)
+    served = serve_rate(robot(), read, written.append, safe={"joint_targets": np.zeros((1, 3))})
+    assert served.ticks == 6
+    assert written[-1]["joint_targets"].tolist() == [[0, 0, 0]]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_another_thread_can_stop_it() -> None:
+    stop = threading.Event()
+    written: list[Any] = []
+    controller = robot()
+    thread = threading.Thread(
+        target=lambda: serve_rate(controller, robot_inputs, written.append, stop=stop), daemon=True
+    )
+    thread.start()
+    while controller.ticks < 5:
+        time.sleep(0.001)
+    stop.set()
+    thread.join(timeout=10)
+    assert not thread.is_alive()
+    assert len(written) == controller.ticks + 1
+
+
+def test_a_fault_ends_it_with_a_safe_command() -> None:
+    written: list[dict[str, np.ndarray]] = []
+    values = [robot_inputs(), robot_inputs(), robot_inputs() | {"cmd": np.full((1, 2), np.nan, np.float32)}]
+    count = iter(values)
+    controller = Controller.load(robot_file())
+    with pytest.raises(FaultError, match="cmd"):
+        serve_rate(controller, lambda: next(count), written.append, safe=lambda last: {"damp": last["actions"]})
+    assert [set(command) for command in written[2:]] == [{"damp"}]
+
+
+@pytest.mark.parametrize("culprit", ["read", "write"])
+def test_an_error_of_read_or_write_ends_it_with_a_safe_command(culprit: str) -> None:
+    written: list[dict[str, Any]] = []
+
+    def read() -> dict[str, Any]:
+        if culprit == "read" and len(written) == 3:
+            raise ConnectionError("no bus")
+        return robot_inputs()
+
+    def write(outputs: dict[str, Any]) -> None:
+        written.append(outputs)
+        if culprit == "write" and len(written) == 3:
+            raise ConnectionError("no bus")
+
+    with pytest.raises(ConnectionError, match="no bus"):
+        serve_rate(robot(), read, write, safe={"stop": 1})
+    assert written[3] == {"stop": 1}
+
+
+def test_without_a_good_tick_nothing_is_written_but_a_command_that_was_given() -> None:
+    written: list[dict[str, Any]] = []
+    with pytest.raises(FaultError):
+        serve_rate(Controller.load(robot_file()), dict, written.append)
+    assert written == []
+    with pytest.raises(FaultError):
+        serve_rate(Controller.load(robot_file()), dict, written.append, safe={"stop": 1})
+    assert written == [{"stop": 1}]
+
+
+def test_positions_are_held_and_velocities_and_efforts_are_zero_at_the_end() -> None:
+    from onnx import helper
+
+    from exploy.contract import Contract, Port
+
+    kinds = {
+        "pos": "joint_position_target",
+        "vel": "joint_velocity_target",
+        "torque": "joint_effort_target",
+        "free": None,
+    }
+    contract = Contract(
+        decimation=1,
+        inputs=(Port("x", "float32", (1,)),),
+        outputs=tuple(Port(name, "float32", (1,), kind=kind) for name, kind in kinds.items()),
+        memories=(),
+        sim_dt=0.001,
+    )
+    nodes = [helper.make_node("Identity", ["x"], [name]) for name in kinds]
+    controller = Controller.load(made_by_hand(nodes, contract), guards=TIMELESS)
+    written: list[dict[str, np.ndarray]] = []
+    serve_rate(controller, lambda: {"x": [3.0]}, written.append, ticks=2)
+    assert {name: value.item() for name, value in written[-1].items()} == {"pos": 3, "vel": 0, "torque": 0, "free": 3}
+
+
+def test_time_is_watched_only_while_it_runs() -> None:
+    controller = Controller.load(robot_file(), guards=Guards(patience=1000))
+    serve_rate(controller, robot_inputs, lambda outputs: None, ticks=3)
+    time.sleep(0.2)
+    controller.step(robot_inputs())
+
+
+def test_a_rate_that_is_not_known_or_not_that_of_the_file_is_refused() -> None:
+    with pytest.raises(RuntimeInputError, match="does not tell its rate; give hz="):
+        serve_rate(Controller.load(reciprocal_file()), dict, print)
+    with pytest.raises(RuntimeInputError, match="made for 200 ticks in a second"):
+        serve_rate(robot(), robot_inputs, print, hz=50)
