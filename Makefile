@@ -23,6 +23,7 @@ format: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.export_time
+	$(BIN)/python -m benchmarks.controller_latency
 
 $(INSTALLED): pyproject.toml requirements/constraints.txt
 	$(PYTHON) -m venv $(VENV)

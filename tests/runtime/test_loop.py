@@ -93,7 +93,7 @@ def test_a_fault_ends_it_with_a_safe_command() -> None:
     written: list[dict[str, np.ndarray]] = []
     values = [robot_inputs(), robot_inputs(), robot_inputs() | {"cmd": np.full((1, 2), np.nan, np.float32)}]
     count = iter(values)
-    controller = Controller.load(robot_file())
+    controller = robot()
     with pytest.raises(FaultError, match="cmd"):
         serve_rate(controller, lambda: next(count), written.append, safe=lambda last: {"damp": last["actions"]})
     assert [set(command) for command in written[2:]] == [{"damp"}]
