@@ -22,19 +22,21 @@ def bare_pendulum() -> dict[str, Any]:
     return {"env": env, "actor": actor}
 
 
-def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch):
+def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch, capsys):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    code, _ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    export, _, run = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     scope = bare_pendulum()
     monkeypatch.chdir(tmp_path)
-    exec(code, scope)
+    exec(export, scope)
     assert scope["ok"] is True
     assert (tmp_path / "pendulum" / "policy.onnx").is_file()
+    exec(run, scope)
+    assert "200 ticks replayed: agrees" in capsys.readouterr().out
 
 
 def test_the_diagnosis_of_the_readme_is_what_is_printed(monkeypatch, capsys):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    _, code = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    _, code, _ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     printed = re.search(r"```text\n(This environment.*?)```", readme, re.DOTALL)
     assert printed is not None
     scope = bare_pendulum()
