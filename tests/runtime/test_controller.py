@@ -220,8 +220,19 @@ def test_buffers_stay_the_same_arrays(controller: Controller) -> None:
 
 
 def test_a_buffer_cannot_be_replaced_and_outputs_cannot_be_written(controller: Controller) -> None:
-    with pytest.raises(TypeError, match=r"write into it: controller\.inputs\['cmd'\]\[:\] = value"):
-        controller.inputs["cmd"] = np.zeros(2)
+    other = {"cmd": np.zeros((1, 2), np.float32)}
+    for replace in (
+        lambda: controller.inputs.__setitem__("cmd", other["cmd"]),
+        lambda: controller.inputs.update(other),
+        lambda: controller.inputs.__ior__(other),
+        lambda: controller.inputs.setdefault("more", other["cmd"]),
+        lambda: controller.inputs.pop("cmd"),
+        controller.outputs.clear,
+    ):
+        with pytest.raises(TypeError, match=r"write into them: controller\.inputs\[name\]\[:\] = value"):
+            replace()
+    with pytest.raises(AttributeError):
+        controller.inputs = other  # type: ignore[misc, assignment]
     with pytest.raises(ValueError, match="read-only"):
         controller.outputs["joint_targets"][:] = 0.0
 
@@ -307,6 +318,20 @@ def test_a_reset_within_a_tick_is_refused() -> None:
     assert isinstance(seen[0], ThreadError)
     own.reset()
     assert own.step({"x": [1.0, 2.0]})["y"].tolist() == [[1.0, 0.5]]
+
+
+def test_a_reset_while_inputs_are_taken_is_refused(controller: Controller) -> None:
+    seen: list[BaseException | None] = []
+
+    class Slow:
+        def __array__(self, *_: object, **__: object) -> np.ndarray:
+            seen.append(in_thread(controller.reset))
+            return np.zeros((1, 2), np.float32)
+
+    controller.step(robot_inputs(0))
+    controller.step(robot_inputs(1) | {"cmd": Slow()})
+    assert isinstance(seen[0], ThreadError)
+    assert controller.ticks == 2
 
 
 def test_threads_that_fight_for_it_are_refused_and_never_corrupt_it() -> None:

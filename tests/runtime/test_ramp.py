@@ -40,6 +40,13 @@ def test_the_start_is_in_the_robots_order(controller: Controller) -> None:
     assert set(ACTUATORS) == {"toe", "knee", "hip"}
 
 
+def test_values_at_the_end_of_the_range_are_blended_without_overflow() -> None:
+    controller = Controller.load(reciprocal_file(), hz=100)
+    controller.ramp_in("y", [3e38, -3e38], seconds=np.float32(0.04))
+    got = controller.step({"x": [-3e-39, 3e-39]})["y"]
+    assert np.isfinite(got).all()
+
+
 def test_a_reset_ends_it(controller: Controller) -> None:
     controller.ramp_in("joint_targets", START, seconds=1.0)
     controller.step(robot_inputs())
@@ -59,8 +66,10 @@ def test_no_time_is_no_ramp(controller: Controller) -> None:
     [
         (("targets", START, 1.0), "'targets' is no output that every tick computes"),
         (("actions", START, 1.0), "'actions' is no output that every tick computes"),
-        (("joint_targets", START, -1.0), "a time of 0 or more, got -1.0"),
+        (("joint_targets", START, -1.0), r"a time of 0 or more seconds, got -1\.0"),
         (("joint_targets", START, float("nan")), "a time of 0 or more"),
+        (("joint_targets", START, "soon"), "a time of 0 or more"),
+        (("joint_targets", START, None), "a time of 0 or more"),
         (("joint_targets", START[:2], 1.0), r"must be float32 \[1, 3\], got float32 \[2\]"),
         (("joint_targets", [np.nan, 0.0, 0.0], 1.0), "not finite"),
     ],

@@ -122,6 +122,42 @@ def test_indices_stay_valid() -> None:
     assert Controller.load(exported(Lookup(), make_actor(2))).selftest() == 12
 
 
+class Chaotic(TestEnvironment):
+    """A memory in which the smallest error grows tenfold at every tick."""
+
+    num_observations = 2
+
+    def __init__(self) -> None:
+        super().__init__(decimation=20)
+        self.value, self.state = torch.zeros(1, 2), torch.full((1, 2), 0.3)
+        self.context_manager().add_components(
+            [
+                Input("value", lambda: self.value),
+                Memory("state", lambda: self.state),
+                Output("targets", lambda: self.state * 1.0),
+            ]
+        )
+
+    def observe(self) -> torch.Tensor:
+        return self.value * 1.0
+
+    def apply_actions(self) -> None:
+        self.state[:] = torch.sin(9.0 * self.state + self.targets)
+
+    def move(self) -> None:
+        self.value += self.noise(self.value)
+
+
+def test_it_ends_where_a_chaotic_memory_would_let_rounding_show() -> None:
+    data = exported(Chaotic(), make_actor(2), verify_environment=False)
+    assert 1 <= trace_of(data).ticks < 12
+    assert Controller.load(data).selftest() == trace_of(data).ticks
+
+
+def test_many_sub_steps_do_not_make_it_long() -> None:
+    assert trace_of(exported(Robot(decimation=1000), make_actor(13, 3))).ticks == 200
+
+
 class Noisy(torch.nn.Module):
     """Draws its actions."""
 

@@ -67,6 +67,8 @@ def _port(document: Any) -> Port:
     last = shape[-1] if shape else None
     if names is not None and len(names) != last:
         raise ValueError(f"{len(names)} names for a port of shape {list(shape)}")
+    if names is not None and len(set(names)) != len(names):
+        raise ValueError(f"names that are not all different: {', '.join(names)}")
     return Port(
         name=_text(document["name"]),
         dtype=_dtype(document["dtype"]),

@@ -1,31 +1,32 @@
 """Runs an exported file on a robot: numpy and onnxruntime, no torch."""
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import get_ident
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol, SupportsFloat
 
 import numpy as np
 
 from exploy.contract import Contract, Port
 from exploy.errors import ContractError, FaultError, RuntimeInputError, ThreadError
-from exploy.runtime.arena import Arena
 from exploy.runtime.element_order import checked_order, order_of, reordered
-from exploy.runtime.engine import OUTPUT, Engine, Key
+from exploy.runtime.engine import OUTPUT, Engine
 from exploy.runtime.fault import Fault, Finding, Guard, Guards, OnFault
 from exploy.runtime.intake import Intake, checked_ages, checked_sizes, converted
 from exploy.runtime.model_file import ModelFile
 from exploy.runtime.paths import open_paths
-from exploy.runtime.ramp import Ramp
+from exploy.runtime.ramp import Ramp, ramp_start, ramp_ticks
 from exploy.runtime.rate_watch import RateWatch
 from exploy.runtime.selftest import replay_trace
 from exploy.runtime.statistics import Durations, Stats, stats_of
 from exploy.runtime.value_checks import FiniteCheck, LimitCheck
-from exploy.runtime.wiring import Wiring
+from exploy.runtime.wiring import Wiring, released_arena
 
+_BUSY = "The controller is within a tick or a reset; it can be used between them, by one thread."
 _NOTHING_TO_HOLD = " There are no outputs of an earlier tick to hold."
 
 
@@ -42,10 +43,10 @@ class Listener(Protocol):
 class Buffers(dict[str, np.ndarray]):
     """Arrays by port name, to be written into and never to be replaced."""
 
-    def __setitem__(self, name: str, value: Any) -> None:
-        raise TypeError(
-            f"The buffer of {name!r} cannot be replaced; write into it: controller.inputs[{name!r}][:] = value"
-        )
+    def _refuse(self, *arguments: Any, **named: Any) -> NoReturn:
+        raise TypeError("Buffers cannot be replaced or taken out; write into them: controller.inputs[name][:] = value")
+
+    __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _refuse
 
 
 class Controller:
@@ -89,28 +90,27 @@ class Controller:
         clock: Callable[[], int] = time.perf_counter_ns,
     ):
         self._contract = file.contract
-        self._guards = guards or Guards()
+        self._guards = Guards() if guards is None else guards
         self._on_fault = on_fault
-        self._max_age = checked_ages(max_age or {}, file.contract)
+        self._max_age = checked_ages({} if max_age is None else max_age, file.contract)
         self._clock = clock
+        if not isinstance(self._guards, Guards) or type(threads) is not int or threads < 1:
+            raise RuntimeInputError(f"guards must be Guards(…) and threads 1 or more, got {guards!r} and {threads!r}.")
         if on_fault is None and "call" in {self._guards.action(guard) for guard in Guard}:
             raise RuntimeInputError('A guard is set to "call", but there is nothing to call; give on_fault=.')
         self._paths = open_paths(file, threads=threads, spinning=spinning, split=split)
-        self._sizes = checked_sizes(sizes or {}, file.contract)
+        self._sizes = checked_sizes({} if sizes is None else sizes, file.contract)
         self._engine = engine = self.new_engine()
-        self._released: Arena[Key] = Arena(
-            {(OUTPUT, name): (array.dtype, array.shape) for name, array in engine.outputs.items()}
-        )
-        self.inputs = Buffers(engine.inputs)
-        self.outputs = Buffers({name: _read_only(self._released.arrays[OUTPUT, name]) for name in engine.outputs})
-        self._intake = Intake(self.inputs, file.contract.unused_inputs, self._guards.watches(Guard.INPUTS))
+        self._released = released_arena(engine)
+        self._inputs = Buffers(engine.inputs)
+        self._outputs = Buffers({name: _read_only(self._released.arrays[OUTPUT, name]) for name in engine.outputs})
+        self._intake = Intake(self._inputs, file.contract.unused_inputs, self._guards.watches(Guard.INPUTS))
         self._ports = {port.name: port for port in (*engine.parts.inputs, *engine.parts.outputs)}
         self._finite = FiniteCheck(engine, self._ports) if self._guards.watches(Guard.FINITE) else None
         self._durations = (Durations(), Durations())
         self._overruns = 0
         self._lock = threading.Lock()
         self._owner: int | None = None
-        self._is_running = False
         self._listener: Listener | None = None
         self._watch: RateWatch | None = None
         self._ramps: dict[str, Ramp] = {}
@@ -135,12 +135,13 @@ class Controller:
             ContractError: If the file cannot be trusted or run here; the message says why.
             RuntimeInputError: If an option is not usable.
         """
-        if isinstance(path, bytes):
-            return cls(ModelFile.parse(path), **options)
+        if isinstance(path, bytes | bytearray | memoryview):
+            return cls(ModelFile.parse(bytes(path)), **options)
         try:
             data = Path(path).read_bytes()
-        except OSError as error:
-            raise ContractError(f"Cannot read {path}: {error.strerror or error}. Give the path of a file.") from None
+        except (OSError, TypeError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise ContractError(f"Cannot read {path!s}: {reason}. Give the path of a file.") from None
         return cls(ModelFile.parse(data, str(path)), **options)
 
     # -- what it is ---------------------------------------------------------------------------------------------------
@@ -149,6 +150,16 @@ class Controller:
     def contract(self) -> Contract:
         """What the file says about itself."""
         return self._contract
+
+    @property
+    def inputs(self) -> Buffers:
+        """The arrays to write inputs into, by name, before `tick()`; floats are NaN until they are written."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> Buffers:
+        """The outputs of the last good tick, by name; the next one overwrites them."""
+        return self._outputs
 
     @property
     def ports(self) -> Mapping[str, Port]:
@@ -163,6 +174,11 @@ class Controller:
             for name, port in self._ports.items()
             if port.gains
         }
+
+    @property
+    def hz(self) -> float | None:
+        """The rate that is armed."""
+        return self._watch.hz if self._watch is not None else None
 
     @property
     def ticks(self) -> int:
@@ -201,10 +217,9 @@ class Controller:
         Raises:
             ThreadError: If a tick is being computed.
         """
-        if self._is_running:
-            raise ThreadError("The controller is within a tick; reset it between ticks.")
-        self._restart()
-        self._tell({"event": "reset"})
+        with self._alone():
+            self._restart()
+            self._tell({"event": "reset"})
 
     def bind(self, port: str, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Take and give elements in the robot's order from now on.
@@ -223,12 +238,13 @@ class Controller:
         """
         if port not in self._ports:
             raise RuntimeInputError(f"There is no port {port!r}; there are {', '.join(self._ports)}.")
-        if self._tick or self._listener is not None:
-            raise RuntimeInputError("Bind after a reset, before the first tick and before recording.")
-        order = checked_order(self._ports[port], names)
-        bound = {name: found for name, item in self._ports.items() if (found := order_of(item, order)) is not None}
-        self._ports |= {name: reordered(self._ports[name], found) for name, found in bound.items()}
-        self._wire()
+        with self._alone():
+            if self._tick or self._ramps or self._listener is not None:
+                raise RuntimeInputError("Bind after a reset, before the first tick, ramps and recording.")
+            order = checked_order(self._ports[port], names)
+            bound = {name: found for name, item in self._ports.items() if (found := order_of(item, order)) is not None}
+            self._ports |= {name: reordered(self._ports[name], found) for name, found in bound.items()}
+            self._wire()
         return bound
 
     def arm(self, hz: float) -> None:
@@ -237,13 +253,15 @@ class Controller:
         Raises:
             RuntimeInputError: If the rate is not the one that the file was made for.
         """
-        self._watch = RateWatch(hz, self._contract, self._guards, self._max_age, self.inputs)
+        with self._alone():
+            self._watch = RateWatch(hz, self._contract, self._guards, self._max_age, self._inputs)
 
     def disarm(self) -> None:
         """Stop watching time."""
-        self._watch = None
+        with self._alone():
+            self._watch = None
 
-    def ramp_in(self, output: str, start: Any, seconds: float) -> None:
+    def ramp_in(self, output: str, start: Any, seconds: SupportsFloat) -> None:
         """Lead an output from where the robot is to what the file computes, over some time from the next tick on.
 
         Args:
@@ -254,19 +272,17 @@ class Controller:
         Raises:
             RuntimeInputError: If that output cannot be led, or the time of a tick is not known.
         """
-        rate = self._watch.hz if self._watch else 1 / self._contract.sim_dt if self._contract.sim_dt else None
+        rate = self.hz or (1 / self._contract.sim_dt if self._contract.sim_dt else None)
         if rate is None:
             raise RuntimeInputError("A ramp needs the rate of the ticks, which the file does not tell; give hz=.")
-        if output not in self.outputs or not all(output in path.outputs for path in self._paths):
+        if output not in self._outputs or not all(output in path.outputs for path in self._paths):
             raise RuntimeInputError(f"{output!r} is no output that every tick computes, so it cannot be led.")
-        if self.outputs[output].dtype.kind != "f" or not 0 <= seconds < float("inf"):
-            raise RuntimeInputError(f"A ramp needs an output of floats and a time of 0 or more, got {seconds!r}.")
-        value = converted(output, start, self.outputs[output])
-        if not np.isfinite(value).all():
-            raise RuntimeInputError(f"A ramp cannot start from values that are not finite, got {value.tolist()}.")
-        first = self._wiring.in_file_order(self._engine.port(output), value)
-        self._tell({"event": "ramp_in", "output": output, "start": first.tolist(), "seconds": seconds, "hz": rate})
-        self._ramps[output] = Ramp(self._engine.outputs[output], first, round(seconds * rate))
+        value = ramp_start(output, start, self._outputs[output])
+        with self._alone():
+            first = self._wiring.in_file_order(self._engine.port(output), value)
+            ramp = Ramp(output, self._engine.outputs[output], first, ramp_ticks(seconds, rate))
+            self._ramps[output] = ramp
+            self._tell(ramp.event())
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -285,25 +301,29 @@ class Controller:
             FaultError: If a guard trips that is set to raise, and at every later step until `reset()`.
             ThreadError: If this is a second thread.
         """
-        if self._owner != get_ident():
+        if not self._lock.acquire(blocking=False):
+            raise ThreadError(_BUSY)
+        try:
             self._claim()
-        if self._fault is None:
-            try:
-                self._intake.take(values, self._max_age if self._watch else {})
-                if self._watch is not None:
-                    self._watch.take(values, ages or {}, self._clock())
-            except RuntimeInputError as error:
-                self._trip(Finding(Guard.INPUTS, str(error)))
-        self.tick()
-        return {name: array.copy() for name, array in self.outputs.items()}
+            if self._fault is None:
+                try:
+                    self._intake.take(values, self._max_age if self._watch else {})
+                    if self._watch is not None:
+                        self._watch.take(values, {} if ages is None else ages, self._clock())
+                except RuntimeInputError as error:
+                    self._trip(Finding(Guard.INPUTS, str(error)), self._tick)
+            self._run()
+            return {name: array.copy() for name, array in self._outputs.items()}
+        finally:
+            self._lock.release()
 
     def refreshed(self, *names: str) -> None:
         """Say that inputs were written to, all of them if none is named; needed by `tick()` once a rate is armed."""
-        unknown = [name for name in names if name not in self.inputs]
+        unknown = [name for name in names if name not in self._inputs and name not in self._contract.unused_inputs]
         if unknown:
-            raise RuntimeInputError(f"There is no input {', '.join(unknown)}; there are {', '.join(self.inputs)}.")
+            raise RuntimeInputError(f"There is no input {', '.join(unknown)}; there are {', '.join(self._inputs)}.")
         if self._watch is not None:
-            self._watch.mark(names or self.inputs, self._clock())
+            self._watch.mark(names or self._inputs, self._clock())
 
     def tick(self) -> None:
         """Compute one tick from `inputs` into `outputs`.
@@ -312,21 +332,23 @@ class Controller:
             FaultError: If a guard trips that is set to raise, and at every later tick until `reset()`.
             ThreadError: If this is a second thread.
         """
-        if self._owner != get_ident():
+        if not self._lock.acquire(blocking=False):
+            raise ThreadError(_BUSY)
+        try:
             self._claim()
+            self._run()
+        finally:
+            self._lock.release()
+
+    def _run(self) -> None:
+        """Compute one tick, unless there was a fault."""
         if self._fault is not None:
             self._stand_still(self._fault)
             return
-        self._is_running = True
-        try:
-            self._run()
-        finally:
-            self._is_running = False
-
-    def _run(self) -> None:
+        tick = self._tick
         started = self._clock()
         if self._watch is not None and (found := self._watch.before(started)) is not None:
-            self._trip(found)
+            self._trip(found, tick)
             return
         wiring = self._wiring
         for source, index, target in wiring.gathers:
@@ -335,11 +357,11 @@ class Controller:
         try:
             run(binding)
         except Exception as error:
-            self._trip(Finding(Guard.EXECUTION, f"onnxruntime cannot compute this step: {_first_line(error)}."))
+            self._trip(self._reason_for(error), tick)
             return
         for check in self._checks:
             if (found := check.finding()) is not None:
-                self._trip(found)
+                self._trip(found, tick)
                 return
         if self._ramps:
             self._ramps = {name: ramp for name, ramp in self._ramps.items() if ramp.apply()}
@@ -349,22 +371,29 @@ class Controller:
             source.take(index, 0, target, "clip")
         self._has_outputs = True
         self._position = following
-        self._tick += 1
+        self._tick = tick + 1
         duration = self._clock() - started
         self._durations[0 if is_policy_step else 1].add(duration)
         if self._listener is not None:
-            self._listener.on_tick(self._tick - 1, started, duration)
+            self._listener.on_tick(tick, started, duration)
         if self._watch is not None:
             self._overruns += duration > self._watch.period
             if (found := self._watch.after(duration)) is not None:
-                self._trip(found)
+                self._trip(found, tick)
 
     # -- faults -------------------------------------------------------------------------------------------------------
 
-    def _trip(self, found: Finding) -> None:
+    def _reason_for(self, error: Exception) -> Finding:
+        """Why onnxruntime could not compute a step: values that are not finite, where there are any."""
+        found = self._finite.finding() if self._finite is not None else None
+        return found or Finding(Guard.EXECUTION, f"onnxruntime cannot compute this step: {_first_line(error)}.")
+
+    def _trip(self, found: Finding, tick: int) -> None:
         """Take note of a fault, and do what its guard is set to."""
-        fault = self._fault = Fault(found.guard, self._tick, found.message, found.port)
+        fault = self._fault = Fault(found.guard, tick, found.message, found.port)
         action = self._guards.action(fault.guard)
+        for source, index, target in self._wiring.gathers:  # what a listener sees are the inputs of this tick
+            source.take(index, 0, target, "clip")
         self._tell({"event": "fault", "guard": fault.guard.value, "port": fault.port, "message": fault.message})
         if action == "call" and self._on_fault is not None:
             self._raises = True  # unless there is something to hold when that returns
@@ -380,27 +409,39 @@ class Controller:
 
     def _hold(self, outputs: Mapping[str, Any] | None) -> None:
         """Put outputs that were chosen for a fault in the place of the computed ones; all of them, or none."""
+        if outputs is not None and not isinstance(outputs, Mapping):
+            raise RuntimeInputError(f"on_fault must return a dictionary of outputs or None, got {outputs!r}.")
         chosen = dict(outputs or {})
-        unknown = [name for name in chosen if name not in self.outputs]
+        unknown = [str(name) for name in chosen if name not in self._outputs]
         if unknown:
-            raise RuntimeInputError(f"on_fault returned {', '.join(unknown)}; outputs are {', '.join(self.outputs)}.")
-        values = {name: converted(name, value, self.outputs[name]) for name, value in chosen.items()}
+            raise RuntimeInputError(f"on_fault returned {', '.join(unknown)}; outputs are {', '.join(self._outputs)}.")
+        values = {name: converted(name, value, self._outputs[name]) for name, value in chosen.items()}
         for name, value in values.items():
             self._released.arrays[OUTPUT, name][...] = value
-        self._has_outputs = self._has_outputs or set(chosen) == set(self.outputs)
+        self._has_outputs = self._has_outputs or set(chosen) == set(self._outputs)
 
     # -- state --------------------------------------------------------------------------------------------------------
 
     def _claim(self) -> None:
         """Belong to this thread, unless to another one already."""
-        with self._lock:
-            if self._owner is None:
-                self._owner = get_ident()
-            elif self._owner != get_ident():
+        thread = get_ident()
+        if self._owner != thread:
+            if self._owner is not None:
                 raise ThreadError(
                     "The controller is used from a second thread. Give each thread a controller of its own, or "
                     "reset() before handing it over."
                 )
+            self._owner = thread
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep everybody else out, or refuse if somebody is in."""
+        if not self._lock.acquire(blocking=False):
+            raise ThreadError(_BUSY)
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _restart(self) -> None:
         self._engine.start()
@@ -422,15 +463,24 @@ class Controller:
 
     # -- listeners ----------------------------------------------------------------------------------------------------
 
-    def listen(self, listener: Listener | None) -> None:
-        """Tell a listener of every tick from now on, or nobody.
+    def listen(self, listener: Listener) -> None:
+        """Tell a listener of every tick from now on, and of the ramps that are about to start.
 
         Raises:
-            RuntimeInputError: If there is one already.
+            RuntimeInputError: If there is one already, or the controller is not at its start.
         """
-        if listener is not None and self._listener is not None:
+        if self._listener is not None:
             raise RuntimeInputError("The controller is being recorded already; close that recorder first.")
+        if self._tick or self._fault is not None:
+            raise RuntimeInputError("Start recording after a reset: a log from the middle of a run cannot be replayed.")
         self._listener = listener
+        for ramp in self._ramps.values():
+            self._tell(ramp.event())
+
+    def unlisten(self, listener: Listener) -> None:
+        """Tell a listener nothing more; nothing happens if it is another one that listens."""
+        if self._listener is listener:
+            self._listener = None
 
     def signals(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """The buffers of inputs and outputs in the order of the file; the next tick overwrites them."""

@@ -1,7 +1,7 @@
 """The order of elements: from the file's to the robot's, by name."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ def checked_order(port: Port, names: Sequence[str]) -> tuple[str, ...]:
             f"{port.name!r} has no element names in this file. "
             "Export it with metadata={'names': […]} on that component."
         )
-    given = tuple(names)
+    given = tuple(names) if isinstance(names, Iterable) else (names,)
     if isinstance(names, str) or not all(isinstance(name, str) for name in given):
         raise RuntimeInputError(f"The names for {port.name!r} must be a list of texts, got {names!r}.")
     problems = {

@@ -136,7 +136,8 @@ class Engine:
         for tick in range(count):
             phase = tick % decimation
             path = self._paths[1 if phase else 0]
-            state = (tick == 0, phase if self.parts.step_counts else bool(phase), tuple(current.values()))
+            counts = any(port.name in path.inputs for port in self.parts.step_counts)
+            state = (tick == 0, phase if counts else bool(phase), tuple(current.values()))
             if state not in bindings:
                 bindings[state] = self._binding(path, inputs, current, phase, tick == 0)
             following = 1 if tick == count - 1 else tick + 1

@@ -34,24 +34,22 @@ class Intake:
         Raises:
             RuntimeInputError: If a name is missing or unknown, or a value has another shape or type.
         """
+        if type(values) is not dict or len(values) != len(self._slots):
+            self._take_some(values, optional)
+            return
         try:
-            if len(values) == len(self._slots):
-                for name, buffer, dtype, shape, unbatched in self._slots:
-                    value = values[name]
-                    if type(value) is np.ndarray and value.dtype is dtype and value.shape in (shape, unbatched):
-                        buffer[...] = value
-                    else:
-                        buffer[...] = converted(name, value, buffer, strict=self._strict)
-                return
+            for name, buffer, dtype, shape, unbatched in self._slots:
+                value = values[name]
+                if type(value) is np.ndarray and value.dtype is dtype and value.shape in (shape, unbatched):
+                    buffer[...] = value
+                else:
+                    buffer[...] = converted(name, value, buffer, strict=self._strict)
         except KeyError:
-            pass
-        except TypeError:
-            raise RuntimeInputError(
-                f"Inputs must be a dictionary of arrays by name, got {type(values).__name__}."
-            ) from None
-        self._take_some(values, optional)
+            self._take_some(values, optional)
 
     def _take_some(self, values: Mapping[str, Any], optional: Mapping[str, Any]) -> None:
+        if not isinstance(values, Mapping):
+            raise RuntimeInputError(f"Inputs must be a dictionary of arrays by name, got {type(values).__name__}.")
         missing = [name for name in self._buffers if name not in values and name not in optional]
         unknown = [str(name) for name in values if name not in self._buffers and name not in self._ignored]
         if self._strict and (missing or unknown):
@@ -74,12 +72,11 @@ def converted(name: str, value: Any, like: np.ndarray, *, strict: bool = True) -
         RuntimeInputError: If that cannot be.
     """
     wanted = f"{like.dtype} {list(like.shape)}"
-    if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
-    has_type = isinstance(value, np.ndarray | np.generic)
     try:
-        array = np.asarray(value) if has_type and strict else _as_type(value, like.dtype)
-    except (TypeError, ValueError, OverflowError) as error:
+        given = value.detach().cpu().numpy() if hasattr(value, "detach") else value
+        has_type = isinstance(given, np.ndarray | np.generic)
+        array = np.asarray(given) if has_type and strict else _as_type(given, like.dtype)
+    except Exception as error:  # whatever a value's own conversion raises
         raise RuntimeInputError(f"{name!r} must be {wanted}, got {type(value).__name__}: {error}.") from None
     if array.dtype != like.dtype:
         raise RuntimeInputError(
@@ -97,7 +94,8 @@ def _as_type(value: Any, dtype: np.dtype) -> np.ndarray:
         whole = found.dtype.kind in "iu" and dtype.kind in "iuf"
         if not whole or not np.array_equal(found.astype(dtype), found):
             raise TypeError(f"{found.dtype} cannot be converted to {dtype} without loss")
-    return found.astype(dtype)
+    with np.errstate(over="ignore", invalid="ignore"):  # becomes infinite, which is another guard's business
+        return found.astype(dtype)
 
 
 def _unbatched(array: np.ndarray) -> tuple[int, ...]:
@@ -110,7 +108,9 @@ def checked_ages(max_age: Mapping[str, float], contract: Contract) -> dict[str, 
     Raises:
         RuntimeInputError: If that is no positive number, or there is no such input.
     """
-    inputs = {port.name for port in contract.inputs}
+    inputs = {*(port.name for port in contract.inputs), *contract.unused_inputs}
+    if not isinstance(max_age, Mapping):
+        raise RuntimeInputError(f"max_age needs a dictionary of seconds by input, got {max_age!r}.")
     for name, age in max_age.items():
         if name not in inputs or isinstance(age, bool) or not isinstance(age, int | float) or not age > 0:
             raise RuntimeInputError(f"max_age needs positive seconds for inputs of the file, got {age!r} for {name!r}.")
@@ -123,6 +123,8 @@ def checked_sizes(sizes: Mapping[str, int], contract: Contract) -> dict[str, int
     Raises:
         RuntimeInputError: If one is no positive number, or the file does not leave it open.
     """
+    if not isinstance(sizes, Mapping):
+        raise RuntimeInputError(f"sizes needs a dictionary of sizes by name, got {sizes!r}.")
     known = {size for port in (*contract.inputs, *contract.outputs) for size in port.shape if isinstance(size, str)}
     for name, size in sizes.items():
         if name not in known or type(size) is not int or size < 1:

@@ -23,7 +23,7 @@ Safe = Mapping[str, Any] | Callable[[Outputs], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Served:
-    """How a loop went: how many ticks it made, how many deadlines it missed, and how long the ticks took."""
+    """How a loop went: how many ticks it made, how many deadlines it missed, and the controller's statistics."""
 
     ticks: int
     overruns: int
@@ -66,6 +66,7 @@ def serve_rate(
     rate = hz if hz is not None else 1 / controller.contract.sim_dt if controller.contract.sim_dt else None
     if rate is None:
         raise RuntimeInputError("The file does not tell its rate; give hz=.")
+    armed_before = controller.hz
     controller.arm(rate)
     stop = stop or threading.Event()
     loop = _Loop(controller, read, write, round(_NANOSECONDS / rate))
@@ -79,6 +80,8 @@ def serve_rate(
                     write(command)
     finally:
         controller.disarm()
+        if armed_before is not None:
+            controller.arm(armed_before)
     return Served(loop.ticks, loop.overruns, controller.stats)
 
 

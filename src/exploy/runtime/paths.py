@@ -57,7 +57,9 @@ def open_paths(file: ModelFile, *, threads: int, spinning: bool, split: bool = T
         if models is None:
             session = open_session(file.data, **options)
             check_fit(contract, session)
-            return _whole(session, [port.name for port in contract.outputs]), _whole(session, _computed(contract))
+            computed = _computed(contract)
+            sub_step = _whole(session, computed) if computed else Path(None, frozenset(), {})
+            return _whole(session, [port.name for port in contract.outputs]), sub_step
         paths = [_part(model, options) for model in models[: min(2, contract.decimation)]]
     except FileFormatError as error:
         raise ContractError(str(error)) from None

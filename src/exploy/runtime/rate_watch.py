@@ -47,16 +47,17 @@ class RateWatch:
         self.period = round(_NANOSECONDS / self.hz)
         default = _POLICY_PERIODS * contract.decimation / self.hz
         self._guards = guards
-        self._max_age = {name: round(_NANOSECONDS * max_age.get(name, default)) for name in inputs}
+        self._max_age = {name: _NANOSECONDS * max_age.get(name, default) for name in inputs}
+        self._unused = contract.unused_inputs
         self.restart()
 
     def restart(self) -> None:
         """Forget all times; the next tick is the first."""
         self._last: int | None = None
         self._off_rate = self._overran = 0
-        self._refreshed: dict[str, int] = {}
+        self._refreshed: dict[str, float] = {}
 
-    def mark(self, names: Iterable[str], now: int) -> None:
+    def mark(self, names: Iterable[str], now: float) -> None:
         """Note that inputs were refreshed."""
         for name in names:
             self._refreshed[name] = now
@@ -68,10 +69,13 @@ class RateWatch:
             RuntimeInputError: If an age is no number of seconds, or none of an input.
         """
         self.mark((name for name in self._max_age if name in values), now)
+        if not isinstance(ages, Mapping):
+            raise RuntimeInputError(f"ages must be a dictionary of seconds by input, got {ages!r}.")
         for name, age in ages.items():
-            if name not in self._max_age or not isinstance(age, int | float) or not 0 <= age < float("inf"):
+            is_known = name in self._max_age or name in self._unused
+            if not is_known or not isinstance(age, int | float) or not 0 <= age < float("inf"):
                 raise RuntimeInputError(f"ages must have seconds for inputs, got {age!r} for {name!r}.")
-            self.mark([name], now - round(_NANOSECONDS * age))
+            self.mark([name], now - _NANOSECONDS * age)
 
     def before(self, now: int) -> Finding | None:
         """What is wrong when a tick begins."""

@@ -27,6 +27,10 @@ def replay_trace(contract: Contract, paths: tuple[Path, Path]) -> int:
     inputs, expected = trace.input_arrays(), trace.output_arrays()
     if set(inputs) != set(engine.inputs) or not set(expected) <= set(engine.outputs):
         raise ContractError("The golden trace does not have the ports of its file. Export the file again.")
+    arrays = [(values, engine.inputs[name]) for name, values in inputs.items()]
+    arrays += [(values, engine.outputs[name]) for name, values in expected.items()]
+    if any(values.shape[1:] != array.shape or values.dtype != array.dtype for values, array in arrays):
+        raise ContractError("The golden trace does not have the types and shapes of its ports. Export the file again.")
     position = 0
     for tick in range(trace.ticks):
         for name, values in inputs.items():

@@ -42,7 +42,7 @@ def split_paths(data: bytes, contract: Contract) -> tuple[PathModel, PathModel] 
     model = list(fields(data))
     graph = _graph(data, model)
     branches = _branches(data, graph)
-    if branches is None or not _is_described_by(contract, graph):
+    if branches is None or any(branch.initializers for branch in branches) or not _is_described_by(contract, graph):
         return None
     passed = {memory.output: memory.input for memory in contract.memories}
     policy = _Path(data, graph, branches[0], set(graph.output_names), passed)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -46,9 +47,9 @@ class FiniteCheck:
         value = self._engine.buffer(key)[index]
         if what not in (INPUT, OUTPUT):
             return Finding(Guard.FINITE, f"the memory {name!r}, element {list(index)}, became {value}.", name)
-        port = self._ports[name] if what == INPUT else self._engine.port(name)
         hint = " Was it ever written?" if what == INPUT and np.isnan(value) else ""
-        return Finding(Guard.FINITE, f"the {what} {name!r}, {_element(port, index)}, is {value}.{hint}", name)
+        element = _element(key, index, self._engine, self._ports)
+        return Finding(Guard.FINITE, f"the {what} {name!r}, {element}, is {value}.{hint}", name)
 
 
 class LimitCheck:
@@ -67,6 +68,7 @@ class LimitCheck:
             (what, port.name): port for what, port in described if port.limits and np.dtype(port.dtype).kind in "fiu"
         }
         self._engine = engine
+        self._shown = ports
         self._ports = limited
         self._bounds = {key: _bounds(port) for key, port in limited.items()}
         self._flats: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
@@ -106,13 +108,20 @@ class LimitCheck:
             if beyond.any():
                 index = _first(beyond)
                 allowed = " and ".join(f"{bound[index[-1]] if bound.ndim else bound:g}" for bound in (low, high))
-                what = f"the {key[0]} {port.name!r}, {_element(port, index)}, is {array[index]}"
-                return Finding(Guard.LIMITS, f"{what}; its limits are {allowed}.", port.name)
+                what = f"the {key[0]} {port.name!r}, {_element(key, index, self._engine, self._shown)}"
+                return Finding(Guard.LIMITS, f"{what}, is {array[index]}; its limits are {allowed}.", port.name)
         return None
 
 
-def _element(port: Port, index: tuple[int, ...]) -> str:
-    return f"element {list(index)}" + (f" ({port.names[index[-1]]})" if port.names else "")
+def _element(key: Key, index: tuple[int, ...], engine: Engine, shown: Mapping[str, Port]) -> str:
+    """An element of a buffer as messages show it, in the order that the user has chosen."""
+    what, name = key
+    order = shown[name].names
+    stored = order if what == INPUT else engine.port(name).names
+    if order is None or stored is None:
+        return f"element {list(index)}"
+    element = stored[index[-1]]
+    return f"element {[*index[:-1], order.index(element)]} ({element})"
 
 
 def _first(flags: np.ndarray) -> tuple[int, ...]:
@@ -121,19 +130,27 @@ def _first(flags: np.ndarray) -> tuple[int, ...]:
 
 def _bounds(port: Port) -> tuple[np.ndarray, np.ndarray]:
     """The lowest and the highest values of a port in its own type, which are its extremes where there is no limit."""
+    limits: Any = port.limits
+    is_one_for_all = not any(isinstance(item, tuple) for item in limits)
+    pairs, shape = ((limits,), ()) if is_one_for_all else (limits, (len(limits),))
     dtype = np.dtype(port.dtype)
-    lowest, highest = _extremes(dtype)
-    limits = np.array(port.limits, dtype=np.float64)  # None becomes NaN
-    low = np.where(np.isnan(limits[..., 0]), lowest, limits[..., 0])
-    high = np.where(np.isnan(limits[..., 1]), highest, limits[..., 1])
-    if dtype.kind != "f":
-        low, high = np.clip(np.ceil(low), lowest, highest), np.clip(np.floor(high), lowest, highest)
-    with np.errstate(over="ignore"):
-        return low.astype(dtype), high.astype(dtype)
+    low, high = (np.array([_bound(pair[side], dtype, side) for pair in pairs], dtype=dtype) for side in (0, 1))
+    return low.reshape(shape), high.reshape(shape)
 
 
-def _extremes(dtype: np.dtype) -> tuple[float, float]:
+def _bound(value: float | None, dtype: np.dtype, side: int) -> Any:
+    """A bound that a type can hold; integers exactly, which floats could not."""
+    extremes = _extremes(dtype)
+    if value is None:
+        return extremes[side]
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return dtype.type(value)
+    return min(max((math.ceil, math.floor)[side](value), extremes[0]), extremes[1])
+
+
+def _extremes(dtype: np.dtype) -> tuple[Any, Any]:
     if dtype.kind == "f":
         return -math.inf, math.inf
     information = np.iinfo(dtype)
-    return information.min, information.max
+    return int(information.min), int(information.max)

@@ -19,6 +19,7 @@ from exploy.exporter.core.actor import ExportableActor
 from exploy.exporter.core.components import Input, to_numpy
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.runtime.controller import Controller
+from exploy.runtime.fault import Guards
 from exploy.verify.compare import difference
 from exploy.verify.variation import Variation, around, as_found
 
@@ -95,9 +96,11 @@ def check_controller(data: bytes) -> None:
         VerificationError: If an output differs from the trace.
         ContractError: If the controller cannot load the file.
     """
-    controller = Controller.load(data)
-    if controller.contract.trace is not None:
+    controller = Controller.load(data, guards=Guards.off())
+    trace = controller.contract.trace
+    if trace is not None:
         controller.selftest()
+        controller.step({name: values[0] for name, values in trace.input_arrays().items()})
 
 
 def check_against_environment(

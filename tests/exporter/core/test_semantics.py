@@ -107,6 +107,37 @@ def test_metadata_that_does_not_fit_its_own_port_is_refused(metadata: dict[str, 
         port(**metadata)
 
 
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"stiffness": ["a", "b", "c"]}, "3 numbers"),
+        ({"stiffness": [None, None, None]}, "3 numbers"),
+        ({"names": [1, 2, 3]}, "3 different texts"),
+        ({"joint_names": ["a", "a", "b"]}, "3 different texts"),
+        ({"unit": {"of": "pos"}}, "a text under 'unit'"),
+        ({"type": "step_count"}, "the file format uses for its own ports"),
+        ({"kind": 3}, "a text under 'kind'"),
+    ],
+)
+def test_metadata_of_a_group_that_makes_no_sense_is_refused(metadata: dict[str, Any], message: str) -> None:
+    with pytest.raises(MetadataError, match=message):
+        with_semantics(Port("arm.pos", "float32", (1, 3)), {"arm": metadata})
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), 10**400])
+def test_numbers_that_json_does_not_have_are_refused(number: float) -> None:
+    with pytest.raises(MetadataError, match="under 'limits'"):
+        port(limits=[0, number])
+    with pytest.raises(MetadataError, match="under 'damping'"):
+        port(damping=[number, 0, 0])
+
+
+def test_ranges_of_more_than_the_elements_say_nothing() -> None:
+    ranges = {"lin_vel_x": [-1, 1], "ang_vel_z": [-2, 2], "heading": [-3, 3]}
+    found = port("cmd.se2_velocity.base", width=2, ranges=ranges)
+    assert (found.names, found.limits) == (None, None)
+
+
 def test_metadata_that_is_no_dictionary_says_nothing() -> None:
     for metadata in (["left", "right"], "text", 3, None):
         found = with_semantics(Port("pos", "float32", (1, 3)), {"pos": metadata})

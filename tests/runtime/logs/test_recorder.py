@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from exploy.errors import FaultError, LogError, RuntimeInputError
 from exploy.runtime import Controller, Guards, Recorder, replay
 from exploy.runtime.logs.log import Log
 from tests.support.environments import make_actor
-from tests.support.files import exported, reciprocal_file, recurrent_file, robot_file, robot_inputs, write
+from tests.support.files import FakeClock, exported, reciprocal_file, recurrent_file, robot_file, robot_inputs, write
 from tests.support.robot import JOINTS, SIM_DT, Robot
 
 FORMATS = pytest.mark.parametrize("ending", ["npz", "mcap"])
@@ -241,6 +242,82 @@ def test_a_log_of_other_ports_is_refused(tmp_path: Path) -> None:
         replay(tmp_path / "run.npz", Controller.load(recurrent_file()))
 
 
+def test_a_ramp_that_was_asked_for_before_the_recording_is_in_it(tmp_path: Path) -> None:
+    controller = Controller.load(robot_file())
+    controller.ramp_in("joint_targets", np.full(3, 5.0, np.float32), seconds=np.float32(0.05))
+    with Recorder(tmp_path / "run.npz", controller):
+        for tick in range(12):
+            controller.step(robot_inputs(tick))
+    assert replay(tmp_path / "run.npz", Controller.load(robot_file())).ok
+
+
+def test_outputs_that_random_numbers_reach_are_not_compared(tmp_path: Path) -> None:
+    controller = Controller.load(exported(Robot(), Noisy(), allow_random=True))
+    with Recorder(tmp_path / "run.npz", controller):
+        for tick in range(6):
+            controller.step(robot_inputs(tick))
+    result = replay(tmp_path / "run.npz", controller)
+    assert set(result.missing) == {"actions", "obs", "joint_targets"} and not result.ok
+    assert "actions: not compared" in str(result)
+
+
+class Noisy(torch.nn.Module):
+    """Draws its actions."""
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        return observations[:, :3] + torch.randn(1, 3)
+
+
+@FORMATS
+def test_the_inputs_of_a_fault_are_those_that_were_given(ending: str, tmp_path: Path) -> None:
+    clock = FakeClock()
+    controller = Controller.load(robot_file(), clock=clock, hz=1 / SIM_DT)
+    controller.bind("joints.pos", names=JOINTS[::-1])
+    late = robot_inputs(7)
+    with Recorder(tmp_path / f"run.{ending}", controller):
+        controller.step(robot_inputs(0))
+        clock.advance(1.0)
+        with pytest.raises(FaultError, match="after the tick before"):
+            controller.step(late)
+    (event,) = Log.load(tmp_path / f"run.{ending}").events
+    np.testing.assert_array_equal(
+        np.array(event.content["inputs"]["joints.pos"], np.float32), late["joints.pos"][0, ::-1]
+    )
+
+
+def test_closing_a_recorder_that_failed_leaves_its_successor_alone(tmp_path: Path) -> None:
+    controller = Controller.load(robot_file())
+    first = Recorder(tmp_path / "first.npz", controller)
+    first._error = OSError("broken")
+    controller.unlisten(first)
+    controller.reset()
+    with Recorder(tmp_path / "second.npz", controller):
+        controller.step(robot_inputs(0))
+        with pytest.raises(LogError):
+            first.close()
+        controller.step(robot_inputs(1))
+    assert Log.load(tmp_path / "second.npz").ticks == 2
+
+
+@FORMATS
+def test_a_log_that_is_damaged_in_the_middle_is_refused_or_right(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"run.{ending}"
+    record(path, ticks=6)
+    data = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        changed = bytearray(data)
+        changed[int(rng.integers(len(data)))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(changed))
+        try:
+            replay(path, Controller.load(robot_file()) if _ == 0 else CONTROLLER)
+        except LogError:
+            continue
+
+
+CONTROLLER = Controller.load(robot_file())
+
+
 # -- what cannot be done --------------------------------------------------------------------------------------
 
 
@@ -296,7 +373,7 @@ def test_recording_starts_at_the_start_of_a_run_and_once(tmp_path: Path) -> None
     with Recorder(tmp_path / "run.npz", controller) as recorder:
         with pytest.raises(RuntimeInputError, match="recorded already"):
             Recorder(tmp_path / "second.npz", controller)
-        with pytest.raises(RuntimeInputError, match="before recording"):
+        with pytest.raises(RuntimeInputError, match="ramps and recording"):
             controller.bind("joints.pos", names=JOINTS)
     recorder.close()
     assert not (tmp_path / "second.npz").exists()

@@ -69,6 +69,8 @@ def build_metadata(
     Raises:
         MetadataError: If a value cannot be stored as JSON, or two sources use one key for different things.
     """
+    if not isinstance(model_source, dict | None):
+        raise MetadataError(f"model_source must be a dictionary, got {type(model_source).__name__}.")
     properties = {
         "exploy_version": json.dumps(exploy.__version__),
         "decimation": str(contract.decimation),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from exploy.contract import Kind, Port
 from exploy.errors import MetadataError
 
 _GAINS = ("stiffness", "damping")
+_LISTED = ("names", *_GAINS)  # with one item for each element
 _OWN_KINDS = (Kind.STEP_COUNT, Kind.MEMORY, Kind.OBSERVATIONS, Kind.ACTIONS)
 _WORD = r"[a-zA-Z0-9_]+"
 _KINDS = {
@@ -38,35 +40,36 @@ def with_semantics(port: Port, metadata: Mapping[str, Any]) -> Port:
         metadata: All metadata, by the name of the component, group or prefix.
 
     Raises:
-        MetadataError: If the component's own metadata does not fit the port.
+        MetadataError: If the component's own metadata does not fit the port, or that of a group makes no sense.
     """
-    own = _described(metadata.get(port.name))
     width = port.shape[-1] if port.shape else None
-    names = _checked_names(port, own.get("names"), width)
-    found = {
-        "kind": _checked_kind(port, own.get("kind")) or _kind_of_name(port.name),
-        "names": names,
-        "unit": _checked_text(port, "unit", own.get("unit")),
-        "frame": _checked_text(port, "frame", own.get("frame")),
-        "limits": _checked_limits(port, own.get("limits"), width),
-        "gains": {name: _checked_gain(port, name, own[name], width) for name in _GAINS if name in own} or None,
-    }
-    for group in _groups_of(port.name, metadata):
-        offered = {
-            "kind": group.get("kind"),
-            "names": tuple(group["names"]) if _fits(group.get("names"), width) else None,
-            "unit": group.get("unit"),
-            "frame": group.get("frame"),
-            "gains": {name: tuple(map(float, group[name])) for name in _GAINS if _fits(group.get(name), width)} or None,
-        }
+    own = _described(metadata.get(port.name), width)
+    found = _read(port, own, width)
+    found["kind"] = found["kind"] or _kind_of_name(port.name)
+    for group in _groups_of(port.name, metadata, width):
+        fitting = {key: value for key, value in group.items() if key not in _LISTED or _fits(value, width)}
+        offered = _read(port, {key: value for key, value in fitting.items() if key != "limits"}, width)
         found |= {key: value for key, value in offered.items() if found[key] is None and value is not None}
     finite = own.get("finite", port.finite)
     if not isinstance(finite, bool):
         raise _refusal(port, "finite", "True or False", finite)
-    return dataclasses.replace(port, **found, finite=finite)  # type: ignore[arg-type]
+    return dataclasses.replace(port, **found, finite=finite)
 
 
-def _described(metadata: Any) -> dict[str, Any]:
+def _read(port: Port, described: dict[str, Any], width: Any) -> dict[str, Any]:
+    """What metadata says of a port, in the words of the contract; None where it says nothing."""
+    gains = {name: _checked_gain(port, name, described[name], width) for name in _GAINS if name in described}
+    return {
+        "kind": _checked_kind(port, described.get("kind")),
+        "names": _checked_names(port, described.get("names"), width),
+        "unit": _checked_text(port, "unit", described.get("unit")),
+        "frame": _checked_text(port, "frame", described.get("frame")),
+        "limits": _checked_limits(port, described.get("limits"), width),
+        "gains": gains or None,
+    }
+
+
+def _described(metadata: Any, width: Any) -> dict[str, Any]:
     """Metadata in our words, where it is a dictionary; that of robot interfaces has other ones for some."""
     if not isinstance(metadata, Mapping):
         return {}
@@ -75,16 +78,16 @@ def _described(metadata: Any) -> dict[str, Any]:
         if word in described:
             described.setdefault(ours, described[word])
     ranges = described.get("ranges")
-    if isinstance(ranges, Mapping) and ranges and all(_fits(limits, 2) for limits in ranges.values()):
+    if isinstance(ranges, Mapping) and len(ranges) == width and all(_is_pair(limits) for limits in ranges.values()):
         described.setdefault("names", list(ranges))
         described.setdefault("limits", [list(limits) for limits in ranges.values()])
     return described
 
 
-def _groups_of(name: str, metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _groups_of(name: str, metadata: Mapping[str, Any], width: Any) -> list[dict[str, Any]]:
     """The metadata of the groups around a port, the nearest first."""
     parts = name.split(".")
-    return [_described(metadata.get(".".join(parts[:count]))) for count in range(len(parts) - 1, 0, -1)]
+    return [_described(metadata.get(".".join(parts[:count])), width) for count in range(len(parts) - 1, 0, -1)]
 
 
 def _kind_of_name(name: str) -> str | None:
@@ -143,7 +146,9 @@ def _is_pair(pair: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max  # JSON has no Infinity
 
 
 def _refusal(port: Port, key: str, expected: str, got: Any) -> MetadataError:

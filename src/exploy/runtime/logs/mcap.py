@@ -108,12 +108,16 @@ def read(path: Path) -> Log:
                 elif kind == "Message":
                     content = json.loads(record.data)
                     messages.append((topics[record.channel_id], record.sequence, record.log_time, content))
-        except Exception as error:  # where the process was killed, the file ends anywhere
-            if header is None:
+        except Exception as error:
+            is_cut_off = not stream.read(1)  # where the process was killed; in the middle, it is damage
+            if header is None or not is_cut_off:
                 raise LogError(f"{path} is no log of exploy, or is damaged ({error}).") from None
     if header is None:
         raise LogError(f"{path} is no log of exploy: it has no metadata {_HEADER!r}.")
-    return _log(header, messages)
+    try:
+        return _log(header, messages)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LogError(f"{path} is damaged ({type(error).__name__}: {error}).") from None
 
 
 def _log(header: Header, messages: list[tuple[str, int, int, dict[str, Any]]]) -> Log:

@@ -4,7 +4,6 @@ While it is written, the log is `NAME.npz.part`: small .npz archives one after t
 When it is closed, they become one archive. Of a killed process the parts remain, and can be read as well.
 """
 
-import contextlib
 import dataclasses
 import io
 import json
@@ -21,7 +20,7 @@ from exploy.errors import LogError
 from exploy.runtime.logs.log import Event, Header, Log, Row, refuse_existing
 
 _LENGTH = struct.Struct("<Q")
-_DAMAGED = (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile)
+_DAMAGED = (ValueError, KeyError, TypeError, RuntimeError, OSError, EOFError, zipfile.BadZipFile)
 
 
 class NpzSink:
@@ -62,11 +61,12 @@ def read(path: Path) -> Log:
     Raises:
         LogError: If it is damaged.
     """
-    if not path.exists() and _part_of(path).exists():
-        return _joined(list(_parts(_part_of(path))))
-    data = path.read_bytes()
     try:
-        return _log(data)
+        if not path.exists() and _part_of(path).exists():
+            return _joined(list(_parts(_part_of(path))))
+        return _log(path.read_bytes())
+    except FileNotFoundError:
+        raise
     except _DAMAGED as error:
         raise LogError(f"{path} is no log of exploy, or is damaged ({error}).") from None
 
@@ -76,7 +76,7 @@ def _part_of(path: Path) -> Path:
 
 
 def _parts(path: Path) -> Iterator[Log]:
-    """The parts of a log that are whole."""
+    """The parts of a log; one that was cut off at the end is left out."""
     data = path.read_bytes()
     position = 0
     while position + _LENGTH.size <= len(data):
@@ -84,13 +84,12 @@ def _parts(path: Path) -> Iterator[Log]:
         start = position + _LENGTH.size
         position = start + length
         if position <= len(data):
-            with contextlib.suppress(*_DAMAGED):
-                yield _log(data[start:position])
+            yield _log(data[start:position])
 
 
 def _joined(parts: list[Log]) -> Log:
     if not parts:
-        raise LogError("The log was cut off before anything was written.")
+        raise ValueError("it was cut off before anything was written")
     return Log(
         header=parts[0].header,
         tick=np.concatenate([part.tick for part in parts]),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exploy.contract import Port
-from exploy.errors import LogError, RuntimeInputError
+from exploy.errors import LogError
 from exploy.runtime.controller import Controller
 from exploy.runtime.logs.formats import open_sink
 from exploy.runtime.logs.log import Event, Header, Row, Signal, to_json
@@ -34,8 +34,6 @@ class Recorder:
     """
 
     def __init__(self, path: str | Path, controller: Controller):
-        if controller.ticks:
-            raise RuntimeInputError("Start recording after a reset: a log from the middle of a run cannot be replayed.")
         self._controller = controller
         self._path = Path(path)
         self._error: Exception | None = None
@@ -50,7 +48,7 @@ class Recorder:
         try:
             self._sink = open_sink(self._path, self._header(inputs, outputs))
         except BaseException:
-            controller.listen(None)
+            controller.unlisten(self)
             raise
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._write_until_stopped, name="exploy recorder", daemon=True)
@@ -90,7 +88,7 @@ class Recorder:
         if self._is_closed:
             return
         self._is_closed = True
-        self._controller.listen(None)
+        self._controller.unlisten(self)
         self._stop.set()
         self._thread.join()
         try:
@@ -107,7 +105,7 @@ class Recorder:
                 self._write()
             except Exception as error:
                 self._error = error
-                self._controller.listen(None)
+                self._controller.unlisten(self)
                 return
 
     def _write(self) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Replay:
         ticks: Number of ticks that were run again.
         outputs: How each output came out.
         same_file: Whether the log is of the very file that was run.
-        missing: Outputs of the log that the file does not have, which were not compared.
+        missing: Outputs of the log that were not compared: the file does not have them, or draws them at random.
     """
 
     ticks: int
@@ -54,7 +55,7 @@ class Replay:
         for name, found in self.outputs.items():
             detail = f", first at tick {found.first_tick} of the log: {found.first}" if found.first else ""
             lines.append(f"  {name}: worst error {found.worst_error:.3g}{detail}")
-        lines += [f"  {name}: not compared, the file has no such output" for name in self.missing]
+        lines += [f"  {name}: not compared, the file does not have it or draws it" for name in self.missing]
         return "\n".join(lines)
 
 
@@ -74,16 +75,20 @@ def replay(log: str | Path | Log, controller: Controller, *, tolerance: float = 
     log = log if isinstance(log, Log) else Log.load(log)
     engine = controller.new_engine()
     _check_ports(log, engine)
-    compared = {name: values for name, values in log.outputs.items() if name in engine.outputs}
+    known = set(engine.outputs) - set(controller.contract.random_outputs)
+    compared = {name: values for name, values in log.outputs.items() if name in known}
     found = {name: OutputReplay(0.0) for name in compared}
-    for row in _run(log, engine):
-        for name, values in compared.items():
-            found[name] = _compared(found[name], values[row], engine.outputs[name], row, tolerance)
+    try:
+        for row in _run(log, engine):
+            for name, values in compared.items():
+                found[name] = _compared(found[name], values[row], engine.outputs[name], row, tolerance)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LogError(f"The events of the log are damaged ({type(error).__name__}: {error}).") from None
     return Replay(
         ticks=log.ticks,
         outputs=found,
         same_file=log.header.file_digest == controller.contract.digest,
-        missing=tuple(name for name in log.outputs if name not in engine.outputs),
+        missing=tuple(name for name in log.outputs if name not in known),
     )
 
 
@@ -98,7 +103,7 @@ def _run(log: Log, engine: Engine) -> Iterator[int]:
             if event.get("event") == "reset":
                 position, ramps = 0, {}
                 engine.start()
-            elif event.get("event") == "ramp_in":
+            elif event.get("event") == "ramp_in" and event["output"] in engine.outputs:
                 ramps[event["output"]] = _ramp(event, engine)
         for name, values in log.inputs.items():
             engine.inputs[name][...] = values[row]
@@ -109,10 +114,9 @@ def _run(log: Log, engine: Engine) -> Iterator[int]:
         yield row
 
 
-def _ramp(event: dict[str, object], engine: Engine) -> Ramp:
-    output = engine.outputs[str(event["output"])]
-    ticks = round(float(str(event["seconds"])) * float(str(event["hz"])))
-    return Ramp(output, np.array(event["start"], dtype=output.dtype), ticks)
+def _ramp(event: dict[str, Any], engine: Engine) -> Ramp:
+    output = engine.outputs[event["output"]]
+    return Ramp(event["output"], output, np.array(event["start"], dtype=output.dtype), int(event["ticks"]))
 
 
 def _compared(before: OutputReplay, expected: np.ndarray, got: np.ndarray, row: int, tolerance: float) -> OutputReplay:
