@@ -26,7 +26,7 @@ from exploy.exporter.core.exporter import export_environment_as_onnx
 from exploy.runtime import Controller
 from exploy.runtime.session import open_session
 
-ROUNDS, CYCLES, PACED_TICKS = 40, 50, 2000
+ROUNDS, WARM_UP_CYCLES, CYCLES, PACED_TICKS = 40, 5, 50, 2000
 COLD_START = """
 import time
 start = time.perf_counter()
@@ -98,14 +98,14 @@ def measure(candidates: dict[str, Ticks], decimation: int) -> dict[str, tuple[np
     """Microseconds of policy steps and of sub-steps, rounds interleaved."""
     times: dict[str, list[list[int]]] = {name: [[], []] for name in candidates}
     clock = time.perf_counter_ns
-    for round_number in range(ROUNDS + 1):
+    for _ in range(ROUNDS):
         for name, tick in candidates.items():
+            for phase in [*range(decimation)] * WARM_UP_CYCLES:  # the one before has left its data in the caches
+                tick(phase)
             for phase in [*range(decimation)] * CYCLES:
                 start = clock()
                 tick(phase)
-                duration = clock() - start
-                if round_number:
-                    times[name][phase > 0].append(duration)
+                times[name][phase > 0].append(clock() - start)
     return {name: (np.array(policy) / 1e3, np.array(sub) / 1e3) for name, (policy, sub) in times.items()}
 
 
