@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import get_ident
 from types import MappingProxyType
-from typing import Any, NoReturn, Protocol, SupportsFloat
+from typing import Any, Protocol, SupportsFloat
 
 import numpy as np
 
 from exploy.contract import Contract, Port
-from exploy.errors import ContractError, FaultError, RuntimeInputError, ThreadError
+from exploy.errors import ContractError, RuntimeInputError, ThreadError
+from exploy.runtime.buffers import Buffers, read_only
 from exploy.runtime.element_order import checked_order, order_of, reordered
 from exploy.runtime.engine import OUTPUT, Engine
 from exploy.runtime.fault import Fault, Finding, Guard, Guards, OnFault
-from exploy.runtime.intake import Intake, checked_ages, checked_sizes, converted
+from exploy.runtime.fault_latch import FaultLatch
+from exploy.runtime.intake import Intake, checked_ages, checked_sizes
 from exploy.runtime.model_file import ModelFile
 from exploy.runtime.paths import open_paths
 from exploy.runtime.ramp import Ramp, ramp_start, ramp_ticks
@@ -27,7 +29,6 @@ from exploy.runtime.value_checks import FiniteCheck, LimitCheck
 from exploy.runtime.wiring import Wiring, released_arena
 
 _BUSY = "The controller is within a tick or a reset; it can be used between them, by one thread."
-_NOTHING_TO_HOLD = " There are no outputs of an earlier tick to hold."
 
 
 class Listener(Protocol):
@@ -38,15 +39,6 @@ class Listener(Protocol):
 
     def on_event(self, tick: int, event: dict[str, Any]) -> None:
         """Something else happened: a reset, a ramp, a fault."""
-
-
-class Buffers(dict[str, np.ndarray]):
-    """Arrays by port name, to be written into and never to be replaced."""
-
-    def _refuse(self, *arguments: Any, **named: Any) -> NoReturn:
-        raise TypeError("Buffers cannot be replaced or taken out; write into them: controller.inputs[name][:] = value")
-
-    __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _refuse
 
 
 class Controller:
@@ -91,19 +83,18 @@ class Controller:
     ):
         self._contract = file.contract
         self._guards = Guards() if guards is None else guards
-        self._on_fault = on_fault
         self._max_age = checked_ages({} if max_age is None else max_age, file.contract)
         self._clock = clock
         if not isinstance(self._guards, Guards) or type(threads) is not int or threads < 1:
             raise RuntimeInputError(f"guards must be Guards(…) and threads 1 or more, got {guards!r} and {threads!r}.")
-        if on_fault is None and "call" in {self._guards.action(guard) for guard in Guard}:
-            raise RuntimeInputError('A guard is set to "call", but there is nothing to call; give on_fault=.')
         self._paths = open_paths(file, threads=threads, spinning=spinning, split=split)
         self._sizes = checked_sizes({} if sizes is None else sizes, file.contract)
         self._engine = engine = self.new_engine()
         self._released = released_arena(engine)
         self._inputs = Buffers(engine.inputs)
-        self._outputs = Buffers({name: _read_only(self._released.arrays[OUTPUT, name]) for name in engine.outputs})
+        released = {name: self._released.arrays[OUTPUT, name] for name in engine.outputs}
+        self._outputs = read_only(released)
+        self._latch = FaultLatch(self._guards, on_fault, released)
         self._intake = Intake(self._inputs, file.contract.unused_inputs, self._guards.watches(Guard.INPUTS))
         self._ports = {port.name: port for port in (*engine.parts.inputs, *engine.parts.outputs)}
         self._finite = FiniteCheck(engine, self._ports) if self._guards.watches(Guard.FINITE) else None
@@ -114,7 +105,6 @@ class Controller:
         self._listener: Listener | None = None
         self._watch: RateWatch | None = None
         self._ramps: dict[str, Ramp] = {}
-        self._fault: Fault | None = None
         self._tick = self._position = 0
         self._wire()
         engine.warm_up()
@@ -188,7 +178,7 @@ class Controller:
     @property
     def fault(self) -> Fault | None:
         """What went wrong since the last reset."""
-        return self._fault
+        return self._latch.fault
 
     @property
     def stats(self) -> Stats:
@@ -305,7 +295,7 @@ class Controller:
             raise ThreadError(_BUSY)
         try:
             self._claim()
-            if self._fault is None:
+            if self._latch.fault is None:
                 try:
                     self._intake.take(values, self._max_age if self._watch else {})
                     if self._watch is not None:
@@ -342,8 +332,8 @@ class Controller:
 
     def _run(self) -> None:
         """Compute one tick, unless there was a fault."""
-        if self._fault is not None:
-            self._stand_still(self._fault)
+        if self._latch.fault is not None:
+            self._latch.stand_still()
             return
         tick = self._tick
         started = self._clock()
@@ -369,7 +359,7 @@ class Controller:
             target[...] = source
         for source, index, target in wiring.scatters:
             source.take(index, 0, target, "clip")
-        self._has_outputs = True
+        self._latch.has_outputs = True
         self._position = following
         self._tick = tick + 1
         duration = self._clock() - started
@@ -389,36 +379,11 @@ class Controller:
         return found or Finding(Guard.EXECUTION, f"onnxruntime cannot compute this step: {_first_line(error)}.")
 
     def _trip(self, found: Finding, tick: int) -> None:
-        """Take note of a fault, and do what its guard is set to."""
-        fault = self._fault = Fault(found.guard, tick, found.message, found.port)
-        action = self._guards.action(fault.guard)
+        """Let the world know of a fault, and do what its guard is set to."""
         for source, index, target in self._wiring.gathers:  # what a listener sees are the inputs of this tick
             source.take(index, 0, target, "clip")
-        self._tell({"event": "fault", "guard": fault.guard.value, "port": fault.port, "message": fault.message})
-        if action == "call" and self._on_fault is not None:
-            self._raises = True  # unless there is something to hold when that returns
-            self._hold(self._on_fault(fault))
-        must_raise = action in ("raise", "off")  # off, where there is nothing that could be taken all the same
-        self._raises = must_raise or not self._has_outputs
-        if self._raises:
-            raise FaultError(f"{fault}{'' if must_raise else _NOTHING_TO_HOLD}", fault)
-
-    def _stand_still(self, fault: Fault) -> None:
-        if self._raises:
-            raise FaultError(f"The controller has stood still since a fault; reset() it. {fault}", fault)
-
-    def _hold(self, outputs: Mapping[str, Any] | None) -> None:
-        """Put outputs that were chosen for a fault in the place of the computed ones; all of them, or none."""
-        if outputs is not None and not isinstance(outputs, Mapping):
-            raise RuntimeInputError(f"on_fault must return a dictionary of outputs or None, got {outputs!r}.")
-        chosen = dict(outputs or {})
-        unknown = [str(name) for name in chosen if name not in self._outputs]
-        if unknown:
-            raise RuntimeInputError(f"on_fault returned {', '.join(unknown)}; outputs are {', '.join(self._outputs)}.")
-        values = {name: converted(name, value, self._outputs[name]) for name, value in chosen.items()}
-        for name, value in values.items():
-            self._released.arrays[OUTPUT, name][...] = value
-        self._has_outputs = self._has_outputs or set(chosen) == set(self._outputs)
+        self._tell({"event": "fault", "guard": found.guard.value, "port": found.port, "message": found.message})
+        self._latch.trip(found, tick)
 
     # -- state --------------------------------------------------------------------------------------------------------
 
@@ -446,8 +411,7 @@ class Controller:
     def _restart(self) -> None:
         self._engine.start()
         self._position = self._tick = 0
-        self._fault = None
-        self._raises = self._has_outputs = False
+        self._latch.clear()
         self._ramps = {}
         self._owner = None
         if self._watch is not None:
@@ -471,7 +435,7 @@ class Controller:
         """
         if self._listener is not None:
             raise RuntimeInputError("The controller is being recorded already; close that recorder first.")
-        if self._tick or self._fault is not None:
+        if self._tick or self._latch.fault is not None:
             raise RuntimeInputError("Start recording after a reset: a log from the middle of a run cannot be replayed.")
         self._listener = listener
         for ramp in self._ramps.values():
@@ -493,12 +457,6 @@ class Controller:
     def _tell(self, event: dict[str, Any]) -> None:
         if self._listener is not None:
             self._listener.on_event(self._tick, event)
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _first_line(error: Exception) -> str:

@@ -1,0 +1,23 @@
+"""The arrays that a user writes inputs into and reads outputs from."""
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+
+class Buffers(dict[str, np.ndarray]):
+    """Arrays by port name, to be written into and never to be replaced."""
+
+    def _refuse(self, *arguments: Any, **named: Any) -> NoReturn:
+        raise TypeError("Buffers cannot be replaced or taken out; write into them: controller.inputs[name][:] = value")
+
+    __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _refuse
+
+
+def read_only(arrays: Mapping[str, np.ndarray]) -> Buffers:
+    """Views of arrays that cannot be written through."""
+    views = {name: array.view() for name, array in arrays.items()}
+    for view in views.values():
+        view.flags.writeable = False
+    return Buffers(views)
