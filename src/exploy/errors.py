@@ -97,6 +97,14 @@ class FaultError(ExployError, RuntimeError):
         self.fault = fault
 
 
+class FactoryError(ExployError, ValueError):
+    """The function that is to make an environment and its actor does not."""
+
+
+class ViewError(ExployError, RuntimeError):
+    """A graph cannot be shown, or a report not be written."""
+
+
 class ThreadError(ExployError, RuntimeError):
     """A controller was used from a second thread."""
 

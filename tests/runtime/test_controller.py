@@ -1,6 +1,9 @@
 """The controller: what it computes, who owns its arrays, and what belongs to which thread."""
 
+import contextlib
+import copy
 import gc
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -249,6 +252,37 @@ def test_values_may_come_without_the_batch_in_any_layout_or_as_lists(controller:
         controller.reset()
         got = controller.step(changed)
         np.testing.assert_array_equal(got["joint_targets"], expected["joint_targets"])
+
+
+def test_outputs_can_be_copied_and_a_controller_cannot(controller: Controller) -> None:
+    controller.step(robot_inputs())
+    copied = copy.deepcopy(controller.outputs)
+    assert type(copied) is dict
+    np.testing.assert_array_equal(copied["joint_targets"], controller.outputs["joint_targets"])
+    assert not np.shares_memory(copied["joint_targets"], controller.outputs["joint_targets"])
+    with pytest.raises(TypeError, match="load the file again"):
+        copy.copy(controller)
+
+
+def test_an_interrupt_in_the_middle_of_ticks_leaves_it_usable() -> None:
+    controller = Controller.load(robot_file())
+    values = robot_inputs()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for delay in np.linspace(1e-3, 2e-3, 40):
+            signal.setitimer(signal.ITIMER_REAL, float(delay))
+            with contextlib.suppress(KeyboardInterrupt):
+                while True:
+                    controller.step(values)
+            controller.reset()
+            controller.step(values)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_a_tick_leaves_no_objects_behind(controller: Controller) -> None:

@@ -280,8 +280,30 @@ def test_a_step_that_cannot_be_computed_is_a_fault() -> None:
 
 
 def test_a_range_sensor_may_be_infinite_where_the_file_says_so() -> None:
-    controller = Controller.load(reciprocal_file(finite=False))
-    assert controller.step({"x": [np.inf, 2.0]})["y"].tolist() == [[0.0, 0.5]]
+    for limits in (None, (0.0, 10.0)):
+        controller = Controller.load(reciprocal_file(finite=False, limits=limits))
+        assert controller.step({"x": [np.inf, 2.0]})["y"].tolist() == [[0.0, 0.5]]
+    with pytest.raises(FaultError, match="its limits are 0 and 10"):
+        controller.step({"x": [np.inf, 11.0]})
+
+
+def test_a_fault_that_is_interrupted_raises_all_the_same() -> None:
+    class Interrupted:
+        def on_tick(self, tick: int, started: int, duration: int) -> None:
+            pass
+
+        def on_event(self, event: dict[str, Any]) -> None:
+            raise KeyboardInterrupt
+
+    controller = Controller.load(reciprocal_file())
+    controller.listen(Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        controller.step({"x": [0.0, 1.0]})
+    with pytest.raises(FaultError, match="stood still"):
+        controller.step({"x": [1.0, 1.0]})
+    controller.unlisten(controller._listener)  # type: ignore[arg-type]
+    controller.reset()
+    assert controller.step({"x": [1.0, 2.0]})["y"].tolist() == [[1.0, 0.5]]
 
 
 @pytest.mark.parametrize("action", ["hold", "call"])
@@ -308,9 +330,14 @@ def test_what_is_called_may_choose_all_outputs_before_the_first_tick() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "message"),
-    [({"targets": 0.0}, "returned targets; outputs are"), ({"y": [1.0]}, r"'y' must be float32 \[1, 2\]")],
+    [
+        ({"targets": 0.0}, "returned targets; outputs are"),
+        ({"y": [1.0]}, r"'y' must be float32 \[1, 2\]"),
+        ({"y": [1.0, np.nan]}, "not finite for y"),
+        (5, "dictionary of outputs or None"),
+    ],
 )
-def test_what_is_called_must_return_outputs(answer: dict[str, Any], message: str) -> None:
+def test_what_is_called_must_return_outputs(answer: Any, message: str) -> None:
     controller = Controller.load(reciprocal_file(), guards=Guards(finite="call"), on_fault=lambda fault: answer)
     controller.step({"x": [1.0, 1.0]})
     with pytest.raises(RuntimeInputError, match=message):
@@ -371,8 +398,10 @@ def test_the_rate_of_another_simulation_is_refused() -> None:
     [
         ({"inputs": "ignore"}, "inputs takes one of raise, hold, call, off, got 'ignore'"),
         ({"execution": "off"}, "cannot be switched off"),
-        ({"patience": -1}, "patience 0 or more"),
-        ({"rate_tolerance": 0.0}, "rate_tolerance must be positive"),
+        ({"patience": -1}, "patience a whole number of 0 or more"),
+        ({"patience": float("nan")}, "patience a whole number"),
+        ({"rate_tolerance": 0.0}, "rate_tolerance must be a positive number"),
+        ({"rate_tolerance": None}, "rate_tolerance must be a positive number"),
     ],
 )
 def test_guards_refuse_what_they_cannot_do(options: dict[str, Any], message: str) -> None:
@@ -381,8 +410,9 @@ def test_guards_refuse_what_they_cannot_do(options: dict[str, Any], message: str
 
 
 def test_calling_needs_something_to_call() -> None:
-    with pytest.raises(RuntimeInputError, match="nothing to call; give on_fault="):
-        Controller.load(robot_file(), guards=Guards(finite="call"))
+    for nothing_to_call in (None, {"joint_targets": np.zeros((1, 3))}):
+        with pytest.raises(RuntimeInputError, match="nothing to call; give on_fault= a function"):
+            Controller.load(robot_file(), guards=Guards(finite="call"), on_fault=nothing_to_call)
 
 
 def test_with_all_guards_off_only_what_can_be_computed_is_computed() -> None:

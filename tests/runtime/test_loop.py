@@ -11,7 +11,7 @@ import pytest
 
 from exploy.errors import FaultError, RuntimeInputError
 from exploy.runtime import Controller, Guards, serve_rate
-from tests.support.files import made_by_hand, reciprocal_file, robot_file, robot_inputs
+from tests.support.files import cart_pole_file, made_by_hand, reciprocal_file, robot_file, robot_inputs
 from tests.support.robot import SIM_DT
 
 TIMELESS = Guards(rate="off", overrun="off", stale="off")  # the machines that tests run on are noisy
@@ -133,16 +133,18 @@ def test_positions_are_held_and_velocities_and_efforts_are_zero_at_the_end() -> 
 
     from exploy.contract import Contract, Port
 
+    units = {"thrust": "N"}
     kinds = {
         "pos": "joint_position_target",
         "vel": "joint_velocity_target",
         "torque": "joint_effort_target",
+        "thrust": None,
         "free": None,
     }
     contract = Contract(
         decimation=1,
         inputs=(Port("x", "float32", (1,)),),
-        outputs=tuple(Port(name, "float32", (1,), kind=kind) for name, kind in kinds.items()),
+        outputs=tuple(Port(name, "float32", (1,), kind=kind, unit=units.get(name)) for name, kind in kinds.items()),
         memories=(),
         sim_dt=0.001,
     )
@@ -150,7 +152,84 @@ def test_positions_are_held_and_velocities_and_efforts_are_zero_at_the_end() -> 
     controller = Controller.load(made_by_hand(nodes, contract), guards=TIMELESS)
     written: list[dict[str, np.ndarray]] = []
     serve_rate(controller, lambda: {"x": [3.0]}, written.append, ticks=2)
-    assert {name: value.item() for name, value in written[-1].items()} == {"pos": 3, "vel": 0, "torque": 0, "free": 3}
+    left = {name: value.item() for name, value in written[-1].items()}
+    assert left == {"pos": 3, "vel": 0, "torque": 0, "thrust": 0, "free": 3}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_it_with_a_safe_command_and_do_not_interrupt_that(number: int) -> None:
+    written: list[dict[str, Any]] = []
+
+    def write(outputs: dict[str, Any]) -> None:
+        if "stop" in outputs:
+            os.kill(os.getpid(), number)
+        written.append(outputs)
+        if len(written) == 4:
+            os.kill(os.getpid(), number)
+
+    served = serve_rate(robot(), robot_inputs, write, safe={"stop": 1})
+    assert served.ticks == 4 and written[-1] == {"stop": 1}
+
+
+def test_a_second_signal_interrupts_a_read_that_hangs() -> None:
+    written: list[dict[str, Any]] = []
+
+    def read() -> dict[str, Any]:
+        if len(written) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        return robot_inputs()
+
+    with pytest.raises(KeyboardInterrupt):
+        serve_rate(robot(), read, written.append, safe={"stop": 1})
+    assert written[-1] == {"stop": 1}
+
+
+def test_a_safe_function_that_raises_does_not_keep_the_safe_command_from_being_written() -> None:
+    written: list[dict[str, Any]] = []
+
+    def fail(last: dict[str, Any]) -> dict[str, Any]:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        serve_rate(robot(), robot_inputs, written.append, ticks=2, safe=fail)
+    assert len(written) == 3
+    with pytest.raises(RuntimeInputError, match="safe must be outputs by name or a function"):
+        serve_rate(robot(), robot_inputs, written.append, ticks=2, safe="hold")  # type: ignore[arg-type]
+
+
+def test_a_write_that_changes_what_it_gets_does_not_change_the_safe_command() -> None:
+    seen: list[float] = []
+
+    def write(outputs: dict[str, Any]) -> None:
+        seen.append(float(outputs["joint_targets"][0, 0]))
+        outputs["joint_targets"] += 100.0
+
+    serve_rate(robot(), robot_inputs, write, ticks=2)
+    assert seen[2] == seen[1]
+
+
+def test_the_demo_ends_without_force() -> None:
+    controller = Controller.load(cart_pole_file(), guards=TIMELESS)
+    values = {name: np.full_like(buffer, 0.1) for name, buffer in controller.inputs.items()}
+    written: list[dict[str, np.ndarray]] = []
+    serve_rate(controller, lambda: values, written.append, ticks=3)
+    assert written[-2]["force"].any() and not written[-1]["force"].any()
+
+
+def test_a_fault_that_holds_is_told() -> None:
+    controller = Controller.load(robot_file(), guards=Guards(finite="hold", rate="off", overrun="off", stale="off"))
+    bad = robot_inputs() | {"cmd": np.full((1, 2), np.nan, np.float32)}
+    values = iter([robot_inputs(), bad, robot_inputs(), robot_inputs()])
+    served = serve_rate(controller, lambda: next(values), lambda outputs: None, ticks=4)
+    assert served.fault is not None and served.fault.port == "cmd"
+    assert (served.ticks, controller.ticks) == (4, 1)
+
+
+def test_it_leaves_a_rate_that_was_armed_armed() -> None:
+    controller = Controller.load(robot_file(), guards=TIMELESS, hz=200)
+    serve_rate(controller, robot_inputs, lambda outputs: None, ticks=1)
+    assert controller.hz == 200
 
 
 def test_time_is_watched_only_while_it_runs() -> None:

@@ -28,6 +28,8 @@ class Kind:
     ACTIONS = "actions"
     IS_INIT = "is_init"
 
+    FILLED_BY_THE_CONTROLLER = (STEP_COUNT, MEMORY, IS_INIT)
+
 
 @dataclass(frozen=True)
 class Port:
@@ -116,6 +118,7 @@ class ObservationTerm:
     name: str
     start: int
     stop: int
+    unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ class GitCommit:
 
     commit: str
     changed: bool
+    unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -200,6 +204,11 @@ class Contract:
     format_version: str = FORMAT_VERSION
     unknown: Mapping[str, Any] = field(default_factory=dict)
     digest: str = NO_DIGEST
+
+    @property
+    def hz(self) -> float | None:
+        """Ticks in a second, where known."""
+        return None if self.sim_dt is None else 1 / self.sim_dt
 
     def to_json(self) -> str:
         """The document as it is stored: the digest last, and never NaN or Infinity."""

@@ -117,7 +117,7 @@ def _term(document: Any) -> ObservationTerm:
     start, stop = _size(document["start"]), _size(document["stop"])
     if start > stop:
         raise ValueError(f"a term cannot go from {start} to {stop}")
-    return ObservationTerm(_text(document["name"]), start, stop)
+    return ObservationTerm(_text(document["name"]), start, stop, _unknown(ObservationTerm, document))
 
 
 def _provenance(document: Any) -> Provenance:
@@ -130,9 +130,13 @@ def _provenance(document: Any) -> Provenance:
         model_source=source,
         opset=_optional(_positive, document.get("opset")),
         ir_version=_optional(_positive, document.get("ir_version")),
-        git=_optional(lambda git: GitCommit(_text(git["commit"]), _flag(git["changed"])), document.get("git")),
+        git=_optional(_commit, document.get("git")),
         unknown=_unknown(Provenance, document),
     )
+
+
+def _commit(document: Any) -> GitCommit:
+    return GitCommit(_text(document["commit"]), _flag(document["changed"]), _unknown(GitCommit, document))
 
 
 def _trace(document: Any) -> GoldenTrace:

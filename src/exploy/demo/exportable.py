@@ -112,7 +112,7 @@ class ExportableCartPole(ExportableEnvironment):
                     get_from_env_cb=lambda: self.env.cart,
                     metadata={
                         "description": "Position and velocity of the cart.",
-                        "elements": ["position", "velocity"],
+                        "names": ["position", "velocity"],
                         "units": ["m", "m/s"],
                     },
                 ),
@@ -121,7 +121,7 @@ class ExportableCartPole(ExportableEnvironment):
                     get_from_env_cb=lambda: self.env.pole,
                     metadata={
                         "description": "Angle of the pole from upright, and its angular velocity.",
-                        "elements": ["angle", "angular_velocity"],
+                        "names": ["angle", "angular_velocity"],
                         "units": ["rad", "rad/s"],
                     },
                 ),
@@ -130,8 +130,9 @@ class ExportableCartPole(ExportableEnvironment):
                     get_from_env_cb=lambda: self.env.command,
                     metadata={
                         "description": "Position for the cart to stand at.",
-                        "elements": ["position"],
-                        "units": ["m"],
+                        "names": ["position"],
+                        "unit": "m",
+                        "kind": "command",
                     },
                 ),
                 Output(
@@ -139,8 +140,9 @@ class ExportableCartPole(ExportableEnvironment):
                     get_from_env_cb=lambda: self.env.applied_force,
                     metadata={
                         "description": "Horizontal force to apply to the cart.",
-                        "elements": ["force"],
-                        "units": ["N"],
+                        "names": ["force"],
+                        "unit": "N",
+                        "kind": "force",
                         "limits": [[-force_limit, force_limit]],
                     },
                 ),

@@ -12,6 +12,9 @@ class Buffers(dict[str, np.ndarray]):
     def _refuse(self, *arguments: Any, **named: Any) -> NoReturn:
         raise TypeError("Buffers cannot be replaced or taken out; write into them: controller.inputs[name][:] = value")
 
+    def __reduce__(self) -> tuple[type[dict], tuple[dict[str, np.ndarray]]]:
+        return dict, ({name: array.copy() for name, array in self.items()},)
+
     __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _refuse
 
 

@@ -1,9 +1,8 @@
 """Runs an exported file on a robot: numpy and onnxruntime, no torch."""
 
-import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import get_ident
 from types import MappingProxyType
@@ -12,7 +11,7 @@ from typing import Any, Protocol, SupportsFloat
 import numpy as np
 
 from exploy.contract import Contract, Port
-from exploy.errors import ContractError, RuntimeInputError, ThreadError
+from exploy.errors import RuntimeInputError, ThreadError
 from exploy.runtime.buffers import Buffers, read_only
 from exploy.runtime.element_order import checked_order, order_of, reordered
 from exploy.runtime.engine import OUTPUT, Engine
@@ -28,7 +27,7 @@ from exploy.runtime.statistics import Durations, Stats, stats_of
 from exploy.runtime.value_checks import FiniteCheck, LimitCheck
 from exploy.runtime.wiring import Wiring, released_arena
 
-_BUSY = "The controller is within a tick or a reset; it can be used between them, by one thread."
+_BUSY = "The controller is within a tick or a reset: use it between them, from one thread, and not from callbacks."
 
 
 class Listener(Protocol):
@@ -37,7 +36,7 @@ class Listener(Protocol):
     def on_tick(self, tick: int, started: int, duration: int) -> None:
         """A tick was computed; times in nanoseconds of the controller's clock."""
 
-    def on_event(self, tick: int, event: dict[str, Any]) -> None:
+    def on_event(self, event: dict[str, Any]) -> None:
         """Something else happened: a reset, a ramp, a fault."""
 
 
@@ -85,8 +84,11 @@ class Controller:
         self._guards = Guards() if guards is None else guards
         self._max_age = checked_ages({} if max_age is None else max_age, file.contract)
         self._clock = clock
-        if not isinstance(self._guards, Guards) or type(threads) is not int or threads < 1:
-            raise RuntimeInputError(f"guards must be Guards(…) and threads 1 or more, got {guards!r} and {threads!r}.")
+        if not isinstance(self._guards, Guards) or not callable(clock) or type(threads) is not int or threads < 1:
+            raise RuntimeInputError(
+                "guards must be Guards(…), clock a function and threads 1 or more, "
+                f"got {guards!r}, {clock!r} and {threads!r}."
+            )
         self._paths = open_paths(file, threads=threads, spinning=spinning, split=split)
         self._sizes = checked_sizes({} if sizes is None else sizes, file.contract)
         self._engine = engine = self.new_engine()
@@ -127,12 +129,7 @@ class Controller:
         """
         if isinstance(path, bytes | bytearray | memoryview):
             return cls(ModelFile.parse(bytes(path)), **options)
-        try:
-            data = Path(path).read_bytes()
-        except (OSError, TypeError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-            raise ContractError(f"Cannot read {path!s}: {reason}. Give the path of a file.") from None
-        return cls(ModelFile.parse(data, str(path)), **options)
+        return cls(ModelFile.load(path), **options)
 
     # -- what it is ---------------------------------------------------------------------------------------------------
 
@@ -256,13 +253,13 @@ class Controller:
 
         Args:
             output: The output, such as joint targets.
-            start: Where the robot is, in the order that `bind()` has set.
+            start: Where the robot is, in the order that `bind()` has set; beyond the limits if need be.
             seconds: How long it takes.
 
         Raises:
             RuntimeInputError: If that output cannot be led, or the time of a tick is not known.
         """
-        rate = self.hz or (1 / self._contract.sim_dt if self._contract.sim_dt else None)
+        rate = self.hz or self._contract.hz
         if rate is None:
             raise RuntimeInputError("A ramp needs the rate of the ticks, which the file does not tell; give hz=.")
         if output not in self._outputs or not all(output in path.outputs for path in self._paths):
@@ -291,21 +288,19 @@ class Controller:
             FaultError: If a guard trips that is set to raise, and at every later step until `reset()`.
             ThreadError: If this is a second thread.
         """
-        if not self._lock.acquire(blocking=False):
+        if self._lock.locked():
             raise ThreadError(_BUSY)
-        try:
+        with self._lock:
             self._claim()
             if self._latch.fault is None:
                 try:
-                    self._intake.take(values, self._max_age if self._watch else {})
+                    self._intake.take(values, self._max_age if self._watch else ())
                     if self._watch is not None:
                         self._watch.take(values, {} if ages is None else ages, self._clock())
                 except RuntimeInputError as error:
                     self._trip(Finding(Guard.INPUTS, str(error)), self._tick)
             self._run()
             return {name: array.copy() for name, array in self._outputs.items()}
-        finally:
-            self._lock.release()
 
     def refreshed(self, *names: str) -> None:
         """Say that inputs were written to, all of them if none is named; needed by `tick()` once a rate is armed."""
@@ -322,13 +317,11 @@ class Controller:
             FaultError: If a guard trips that is set to raise, and at every later tick until `reset()`.
             ThreadError: If this is a second thread.
         """
-        if not self._lock.acquire(blocking=False):
+        if self._lock.locked():
             raise ThreadError(_BUSY)
-        try:
+        with self._lock:
             self._claim()
             self._run()
-        finally:
-            self._lock.release()
 
     def _run(self) -> None:
         """Compute one tick, unless there was a fault."""
@@ -364,8 +357,9 @@ class Controller:
         self._tick = tick + 1
         duration = self._clock() - started
         self._durations[0 if is_policy_step else 1].add(duration)
-        if self._listener is not None:
-            self._listener.on_tick(tick, started, duration)
+        listener = self._listener
+        if listener is not None:
+            listener.on_tick(tick, started, duration)
         if self._watch is not None:
             self._overruns += duration > self._watch.period
             if (found := self._watch.after(duration)) is not None:
@@ -382,8 +376,9 @@ class Controller:
         """Let the world know of a fault, and do what its guard is set to."""
         for source, index, target in self._wiring.gathers:  # what a listener sees are the inputs of this tick
             source.take(index, 0, target, "clip")
+        self._latch.close(found, tick)
         self._tell({"event": "fault", "guard": found.guard.value, "port": found.port, "message": found.message})
-        self._latch.trip(found, tick)
+        self._latch.act()
 
     # -- state --------------------------------------------------------------------------------------------------------
 
@@ -398,15 +393,11 @@ class Controller:
                 )
             self._owner = thread
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep everybody else out, or refuse if somebody is in."""
-        if not self._lock.acquire(blocking=False):
+    def _alone(self) -> threading.Lock:
+        """The lock that keeps everybody else out; refuses if somebody is in."""
+        if self._lock.locked():
             raise ThreadError(_BUSY)
-        try:
-            yield
-        finally:
-            self._lock.release()
+        return self._lock
 
     def _restart(self) -> None:
         self._engine.start()
@@ -420,10 +411,9 @@ class Controller:
     def _wire(self) -> None:
         """Prepare the copies of a tick and its checks, for the order of elements that is in force."""
         self._wiring = Wiring(self._engine, self._ports, self._released)
-        limits = LimitCheck(self._engine, self._ports)
         self._checks: list[FiniteCheck | LimitCheck] = [self._finite] if self._finite is not None else []
-        if limits.is_needed and self._guards.watches(Guard.LIMITS):
-            self._checks.append(limits)
+        if self._guards.watches(Guard.LIMITS) and any(port.limits for port in self._ports.values()):
+            self._checks.append(LimitCheck(self._engine, self._ports))
 
     # -- listeners ----------------------------------------------------------------------------------------------------
 
@@ -446,6 +436,13 @@ class Controller:
         if self._listener is listener:
             self._listener = None
 
+    def now(self) -> int:
+        """The time of the controller's clock, in nanoseconds."""
+        return self._clock()
+
+    def __copy__(self) -> "Controller":
+        raise TypeError("A controller cannot be copied; load the file again.")
+
     def signals(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """The buffers of inputs and outputs in the order of the file; the next tick overwrites them."""
         return dict(self._wiring.inputs), dict(self._engine.outputs)
@@ -455,8 +452,9 @@ class Controller:
         return Engine(self._contract, self._paths, self._sizes)
 
     def _tell(self, event: dict[str, Any]) -> None:
-        if self._listener is not None:
-            self._listener.on_event(self._tick, event)
+        listener = self._listener  # which its own thread may take back at any time
+        if listener is not None:
+            listener.on_event(event)
 
 
 def _first_line(error: Exception) -> str:

@@ -16,7 +16,6 @@ Key = tuple[str, str]  # what the buffer is for, and the name of its port
 INPUT, OUTPUT = "input", "output"
 _MEMORY = ("memory 0", "memory 1")
 _WARM_UP_RUNS = 3
-_FILLED = (Kind.STEP_COUNT, Kind.MEMORY, Kind.IS_INIT)
 
 
 class Step(NamedTuple):
@@ -54,7 +53,7 @@ class Parts:
         if contract.decimation > 1 and not any(port.kind == Kind.STEP_COUNT for port in mine):
             raise ContractError("The contract has two rates, but no port for the step count. Export the file again.")
         return cls(
-            inputs=tuple(port for port in mine if port.kind not in _FILLED),
+            inputs=tuple(port for port in mine if port.kind not in Kind.FILLED_BY_THE_CONTROLLER),
             outputs=tuple(port for port in contract.outputs if port.name not in fed_back),
             step_counts=tuple(port for port in mine if port.kind == Kind.STEP_COUNT),
             is_init=tuple(port for port in mine if port.kind == Kind.IS_INIT),
@@ -85,10 +84,12 @@ class Engine:
         finite = {port.name: port.finite for port in (*contract.inputs, *contract.outputs)}
         layouts: dict[Key, Layout] = {(INPUT, port.name): self._layout(port) for port in self.parts.inputs}
         layouts |= {(OUTPUT, port.name): self._layout(port) for port in self.parts.outputs}
-        for memory, value in self._memories.items():
-            layouts |= {(copy, memory): (value.dtype, value.shape) for copy in _MEMORY}
-        starts_finite = {name: bool(np.isfinite(value).all()) for name, value in self._memories.items()}
-        guarded = {key: finite.get(key[1], True) and starts_finite.get(key[1], True) for key in layouts}
+        for name, value in self._memories.items():
+            layouts |= {(copy, name): (value.dtype, value.shape) for copy in _MEMORY}
+        for memory in contract.memories:
+            starts_finite = bool(np.isfinite(self._memories[memory.name]).all())
+            finite[memory.name] = starts_finite and finite.get(memory.input, True) and finite[memory.output]
+        guarded = {(what, name): finite[name] for what, name in layouts}
         self.guarded = Arena({key: layout for key, layout in layouts.items() if guarded[key]})
         self.unguarded = Arena({key: layout for key, layout in layouts.items() if not guarded[key]})
         self.inputs = {port.name: self.buffer((INPUT, port.name)) for port in self.parts.inputs}
@@ -103,7 +104,7 @@ class Engine:
         return self.guarded.arrays[key] if key in self.guarded.arrays else self.unguarded.arrays[key]
 
     def start(self) -> None:
-        """Put all memories to the values that they start from; the next step is the first one."""
+        """Put all memories to the values that they start from, as the first of the steps expects them."""
         for name, value in self._memories.items():
             for copy in _MEMORY:
                 self.buffer((copy, name))[...] = value

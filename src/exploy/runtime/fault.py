@@ -92,10 +92,10 @@ class Guards:
                 )
         if self.execution == "off":
             raise RuntimeInputError("The guard execution cannot be switched off; choose raise, hold or call.")
-        if not 0 < self.rate_tolerance < float("inf") or self.patience < 0:
+        if not _is_positive(self.rate_tolerance) or type(self.patience) is not int or self.patience < 0:
             raise RuntimeInputError(
-                "rate_tolerance must be positive and patience 0 or more, "
-                f"got {self.rate_tolerance} and {self.patience}."
+                "rate_tolerance must be a positive number and patience a whole number of 0 or more, "
+                f"got {self.rate_tolerance!r} and {self.patience!r}."
             )
 
     @classmethod
@@ -111,3 +111,7 @@ class Guards:
     def watches(self, guard: Guard) -> bool:
         """Whether a guard is on."""
         return self.action(guard) != "off"
+
+
+def _is_positive(number: object) -> bool:
+    return isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < float("inf")

@@ -21,12 +21,14 @@ class FaultLatch:
         outputs: The outputs that the user reads, by name; they are those of the last good tick.
 
     Raises:
-        RuntimeInputError: If there is something to call and nothing that could be called.
+        RuntimeInputError: If there is something to call and nothing that can be called.
     """
 
     def __init__(self, guards: Guards, on_fault: OnFault | None, outputs: Mapping[str, np.ndarray]):
-        if on_fault is None and "call" in {guards.action(guard) for guard in Guard}:
-            raise RuntimeInputError('A guard is set to "call", but there is nothing to call; give on_fault=.')
+        if "call" in {guards.action(guard) for guard in Guard} and not callable(on_fault):
+            raise RuntimeInputError(
+                f'A guard is set to "call", but there is nothing to call; give on_fault= a function, got {on_fault!r}.'
+            )
         self._guards = guards
         self._on_fault = on_fault
         self._outputs = outputs
@@ -36,23 +38,27 @@ class FaultLatch:
         """Forget the fault, and that there are outputs to hold."""
         self.fault: Fault | None = None
         self.has_outputs = False
-        self._raises = False
+        self._raises = True  # until a fault has found something to hold, whatever comes in between
 
-    def trip(self, found: Finding, tick: int) -> None:
-        """Take note of a fault, and do what its guard is set to.
+    def close(self, found: Finding, tick: int) -> None:
+        """Take note of a fault; nothing more is computed."""
+        self.fault = Fault(found.guard, tick, found.message, found.port)
+
+    def act(self) -> None:
+        """Do what the guard that tripped is set to.
 
         Raises:
             FaultError: If that is to raise, or there is nothing to hold.
         """
-        fault = self.fault = Fault(found.guard, tick, found.message, found.port)
+        fault = self.fault
+        assert fault is not None
         action = self._guards.action(fault.guard)
-        self._raises = True  # unless there is something to hold in the end
         if action == "call" and self._on_fault is not None:
             self._hold(self._on_fault(fault))
         may_hold = action in ("hold", "call")  # a guard that is off trips where nothing could be taken all the same
-        self._raises = not may_hold or not self.has_outputs
-        if self._raises:
+        if not may_hold or not self.has_outputs:
             raise FaultError(f"{fault}{_NOTHING_TO_HOLD if may_hold else ''}", fault)
+        self._raises = False
 
     def stand_still(self) -> None:
         """Do what the fault asks for at each later tick.
@@ -72,6 +78,9 @@ class FaultLatch:
         if unknown:
             raise RuntimeInputError(f"on_fault returned {', '.join(unknown)}; outputs are {', '.join(self._outputs)}.")
         values = {name: converted(name, value, self._outputs[name]) for name, value in chosen.items()}
+        bad = [name for name, value in values.items() if value.dtype.kind == "f" and not np.isfinite(value).all()]
+        if bad:
+            raise RuntimeInputError(f"on_fault returned values that are not finite for {', '.join(bad)}.")
         for name, value in values.items():
             self._outputs[name][...] = value
         self.has_outputs = self.has_outputs or set(chosen) == set(self._outputs)

@@ -1,6 +1,7 @@
 """Takes the values that a user gives: into arrays of the right type and shape, or with a clear refusal."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ class Intake:
         self._strict = strict
         self._slots = [(name, array, array.dtype, array.shape, _unbatched(array)) for name, array in buffers.items()]
 
-    def take(self, values: Mapping[str, Any], optional: Mapping[str, Any]) -> None:
+    def take(self, values: Mapping[str, Any], optional: Collection[str]) -> None:
         """Copy values into the buffers.
 
         Args:
@@ -47,7 +48,7 @@ class Intake:
         except KeyError:
             self._take_some(values, optional)
 
-    def _take_some(self, values: Mapping[str, Any], optional: Mapping[str, Any]) -> None:
+    def _take_some(self, values: Mapping[str, Any], optional: Collection[str]) -> None:
         if not isinstance(values, Mapping):
             raise RuntimeInputError(f"Inputs must be a dictionary of arrays by name, got {type(values).__name__}.")
         missing = [name for name in self._buffers if name not in values and name not in optional]
@@ -112,7 +113,7 @@ def checked_ages(max_age: Mapping[str, float], contract: Contract) -> dict[str, 
     if not isinstance(max_age, Mapping):
         raise RuntimeInputError(f"max_age needs a dictionary of seconds by input, got {max_age!r}.")
     for name, age in max_age.items():
-        if name not in inputs or isinstance(age, bool) or not isinstance(age, int | float) or not age > 0:
+        if name not in inputs or isinstance(age, bool) or not isinstance(age, Real) or not age > 0:
             raise RuntimeInputError(f"max_age needs positive seconds for inputs of the file, got {age!r} for {name!r}.")
     return dict(max_age)
 

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from exploy.contract import METADATA_KEY, NO_DIGEST, Contract
 from exploy.errors import ContractError
@@ -25,8 +26,22 @@ class ModelFile:
     opset: int
 
     @classmethod
+    def load(cls, path: str | Path) -> "ModelFile":
+        """Read and check a file.
+
+        Raises:
+            ContractError: If it cannot be read, is no exported file, or was changed.
+        """
+        try:
+            data = Path(path).read_bytes()
+        except (OSError, TypeError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise ContractError(f"Cannot read {path!s}: {reason}. Give the path of a file.") from None
+        return cls.parse(data, str(path))
+
+    @classmethod
     def parse(cls, data: bytes, name: str = "The file") -> "ModelFile":
-        """Read and check the bytes of a file.
+        """Check the bytes of a file.
 
         Raises:
             ContractError: If they are no ONNX model, or one without a contract, or not the bytes that were exported.

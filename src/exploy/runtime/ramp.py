@@ -32,7 +32,7 @@ def ramp_ticks(seconds: Any, rate: float) -> int:
         time = float(seconds)
     except (TypeError, ValueError):
         time = -1.0
-    if not 0 <= time < float("inf"):
+    if not 0 <= time * rate < 2**63:
         raise RuntimeInputError(f"A ramp needs a time of 0 or more seconds, got {seconds!r}.")
     return round(time * rate)
 

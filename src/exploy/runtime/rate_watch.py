@@ -1,6 +1,7 @@
 """Watches time once a rate is armed: ticks off the rate, steps that take too long, inputs that are too old."""
 
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 from exploy.contract import Contract
@@ -12,15 +13,15 @@ _RATE_MARGIN = 0.01
 _POLICY_PERIODS = 2  # for which an input may stay as it is, where nothing else is said
 
 
-def checked_rate(hz: float, contract: Contract) -> float:
-    """A rate at which the file can be run.
+def checked_rate(hz: float, contract: Contract, *, of_the_file: bool = True) -> float:
+    """A rate at which the file can be run; any, unless it is to be the file's own.
 
     Raises:
         RuntimeInputError: If it is no positive number, or not the rate of the simulation that the file comes from.
     """
-    if isinstance(hz, bool) or not isinstance(hz, int | float) or not 0 < hz < float("inf"):
+    if isinstance(hz, bool) or not isinstance(hz, Real) or not 0 < hz < float("inf"):
         raise RuntimeInputError(f"A rate must be a positive number of ticks in a second, got {hz!r}.")
-    if contract.sim_dt is not None and abs(hz * contract.sim_dt - 1) > _RATE_MARGIN:
+    if of_the_file and contract.sim_dt is not None and abs(hz * contract.sim_dt - 1) > _RATE_MARGIN:
         policy = f" (its policy runs every {contract.decimation} ticks)" if contract.decimation > 1 else ""
         raise RuntimeInputError(
             f"The file was made for {1 / contract.sim_dt:g} ticks in a second{policy}, got hz={hz:g}. "
@@ -73,18 +74,18 @@ class RateWatch:
             raise RuntimeInputError(f"ages must be a dictionary of seconds by input, got {ages!r}.")
         for name, age in ages.items():
             is_known = name in self._max_age or name in self._unused
-            if not is_known or not isinstance(age, int | float) or not 0 <= age < float("inf"):
+            if not is_known or not isinstance(age, Real) or not 0 <= age < float("inf"):
                 raise RuntimeInputError(f"ages must have seconds for inputs, got {age!r} for {name!r}.")
-            self.mark([name], now - _NANOSECONDS * age)
+            self.mark([name], now - _NANOSECONDS * float(age))
 
     def before(self, now: int) -> Finding | None:
         """What is wrong when a tick begins."""
         last, self._last = self._last, now
-        if self._guards.stale != "off":
+        if self._guards.watches(Guard.STALE):
             found = self._stale(now)
             if found is not None:
                 return found
-        return self._irregular(now - last) if last is not None and self._guards.rate != "off" else None
+        return self._irregular(now - last) if last is not None and self._guards.watches(Guard.RATE) else None
 
     def after(self, duration: int) -> Finding | None:
         """What is wrong when a step has been computed."""
@@ -92,7 +93,7 @@ class RateWatch:
             self._overran = 0
             return None
         self._overran += 1
-        if self._guards.overrun == "off" or not self._is_too_much(self._overran, duration):
+        if not self._guards.watches(Guard.OVERRUN) or not self._is_too_much(self._overran, duration):
             return None
         return Finding(
             Guard.OVERRUN,

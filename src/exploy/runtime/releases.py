@@ -37,7 +37,7 @@ def support_of(version: str) -> Support:
     """
     try:
         major, minor = (int(part) for part in version.split(".")[:2])
-    except ValueError:
+    except (ValueError, AttributeError):
         raise ContractError(
             f"{version!r} is no version of onnxruntime; give one such as '1.20' or '{NEWEST}'."
         ) from None

@@ -1,5 +1,9 @@
 """Replays the golden trace of a file: does this machine compute what the torch program did?"""
 
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
 from exploy.contract import Contract
 from exploy.errors import ContractError, VerificationError
 from exploy.runtime.engine import Engine
@@ -25,19 +29,9 @@ def replay_trace(contract: Contract, paths: tuple[Path, Path]) -> int:
         )
     engine = Engine(contract, paths, {})
     inputs, expected = trace.input_arrays(), trace.output_arrays()
-    if set(inputs) != set(engine.inputs) or not set(expected) <= set(engine.outputs):
+    if not _fit(inputs, engine.inputs) or set(inputs) != set(engine.inputs) or not _fit(expected, engine.outputs):
         raise ContractError("The golden trace does not have the ports of its file. Export the file again.")
-    arrays = [(values, engine.inputs[name]) for name, values in inputs.items()]
-    arrays += [(values, engine.outputs[name]) for name, values in expected.items()]
-    if any(values.shape[1:] != array.shape or values.dtype != array.dtype for values, array in arrays):
-        raise ContractError("The golden trace does not have the types and shapes of its ports. Export the file again.")
-    position = 0
-    for tick in range(trace.ticks):
-        for name, values in inputs.items():
-            engine.inputs[name][...] = values[tick]
-        step = engine.steps[position]
-        step.run(step.binding)
-        position = step.next
+    for tick in run_ticks(engine, inputs, trace.ticks):
         for name, values in expected.items():
             found = difference(values[tick], engine.outputs[name], trace.tolerance, trace.tolerance, by_largest=True)
             if found is not None:
@@ -46,3 +40,23 @@ def replay_trace(contract: Contract, paths: tuple[Path, Path]) -> int:
                     "the file was made from; try another release of onnxruntime."
                 )
     return trace.ticks
+
+
+def run_ticks(engine: Engine, inputs: Mapping[str, np.ndarray], ticks: int) -> Iterator[int]:
+    """Run ticks from the start; gives the number of each when its outputs are in the engine's buffers."""
+    position = 0
+    for tick in range(ticks):
+        for name, values in inputs.items():
+            engine.inputs[name][...] = values[tick]
+        step = engine.steps[position]
+        step.run(step.binding)
+        position = step.next
+        yield tick
+
+
+def _fit(arrays: Mapping[str, np.ndarray], buffers: Mapping[str, np.ndarray]) -> bool:
+    """Whether there is a buffer of the right type and shape for each array of ticks."""
+    return all(
+        name in buffers and values.shape[1:] == buffers[name].shape and values.dtype == buffers[name].dtype
+        for name, values in arrays.items()
+    )

@@ -45,10 +45,6 @@ class Durations:
     """The durations of the last ticks of one path, in nanoseconds."""
 
     def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget everything."""
         self._ring = array("q", bytes(8 * _WINDOW))
         self._count = 0
         self._worst = 0

@@ -76,11 +76,6 @@ class LimitCheck:
             for dtype in {engine.buffer(key).dtype for key in limited if key in arena.arrays}:
                 self._flats.append(self._flat(arena, dtype))
 
-    @property
-    def is_needed(self) -> bool:
-        """Whether any port has limits."""
-        return bool(self._ports)
-
     def finding(self) -> Finding | None:
         """The first value that is beyond its limits, inputs before outputs; None if there is none. NaN is not."""
         for flat, low, high, clipped in self._flats:
@@ -104,7 +99,7 @@ class LimitCheck:
     def _search(self) -> Finding | None:
         for key, port in self._ports.items():
             array, (low, high) = self._engine.buffer(key), self._bounds[key]
-            beyond = (array < low) | (array > high)
+            beyond = ((array < low) | (array > high)) & (port.finite | np.isfinite(array))
             if beyond.any():
                 index = _first(beyond)
                 allowed = " and ".join(f"{bound[index[-1]] if bound.ndim else bound:g}" for bound in (low, high))
@@ -139,7 +134,7 @@ def _bounds(port: Port) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bound(value: float | None, dtype: np.dtype, side: int) -> Any:
-    """A bound that a type can hold; integers exactly, which floats could not."""
+    """A bound that a type can hold."""
     extremes = _extremes(dtype)
     if value is None:
         return extremes[side]

@@ -15,7 +15,6 @@ _POLICY_STEPS = 3
 _TOLERANCE = 1e-4  # other processors add up in another order than the one that the trace was made on
 _ROUNDINGS = 10
 _DISTURBANCE = 1e-5
-_FILLED_BY_THE_CONTROLLER = (Kind.STEP_COUNT, Kind.MEMORY, Kind.IS_INIT)
 
 Values = dict[str, np.ndarray]
 Steps = list[tuple[Values, Values]]
@@ -28,7 +27,7 @@ def record_trace(program: Program, contract: Contract) -> GoldenTrace | None:
     computed at such. It ends where a chaotic memory would let rounding errors show. None if a single tick takes more
     than MAX_BYTES, or there is no output that could be compared.
     """
-    inputs = [port.name for port in contract.inputs if port.kind not in _FILLED_BY_THE_CONTROLLER]
+    inputs = [port.name for port in contract.inputs if port.kind not in Kind.FILLED_BY_THE_CONTROLLER]
     memories = {memory.output_name for memory in program.memories}
     outputs = [name for name in program.default_outputs if name not in memories | program.random_outputs]
     affordable = MAX_BYTES // max(1, _bytes_a_tick(program, inputs, outputs))

@@ -65,6 +65,23 @@ def test_code_that_no_repository_tracks_has_no_commit(tmp_path: Path) -> None:
     assert made(3).git is None
 
 
+def test_a_name_is_no_pattern_and_hooks_do_not_matter(tmp_path: Path, monkeypatch: Any) -> None:
+    environment_in(tmp_path, "env1")
+    odd = environment_in(tmp_path, "env[1]")
+    git(tmp_path, "init")
+    git(tmp_path, "add", "env1.py")
+    git(tmp_path, "commit", "-m", "first")
+    assert made(odd).git is None
+    monkeypatch.setenv("GIT_DIR", ".git")
+    (tmp_path / "inner").mkdir()
+    inner = environment_in(tmp_path / "inner", "inner_environment")
+    monkeypatch.delenv("GIT_DIR")
+    git(tmp_path, "add", "inner")
+    git(tmp_path, "commit", "-m", "second")
+    monkeypatch.setenv("GIT_DIR", ".git")
+    assert made(inner).git is not None
+
+
 def test_without_git_there_is_no_commit(tmp_path: Path, monkeypatch: Any) -> None:
     env = environment_in(tmp_path, "gitless_environment")
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -144,6 +144,12 @@ def test_metadata_that_is_no_dictionary_says_nothing() -> None:
         assert found == Port("pos", "float32", (1, 3))
 
 
+def test_gains_of_a_component_and_of_its_group_come_together() -> None:
+    metadata = {"g.a": {"stiffness": [1.0, 2, 3]}, "g": {"damping": [0.1, 0.2, 0.3], "stiffness": [9.0, 9, 9]}}
+    found = with_semantics(Port("g.a", "float32", (1, 3)), metadata)
+    assert found.gains == {"stiffness": (1.0, 2.0, 3.0), "damping": (0.1, 0.2, 0.3)}
+
+
 def test_an_exported_file_has_it_all() -> None:
     contract = ModelFile.parse(robot_file()).contract
     ports = {item.name: item for item in (*contract.inputs, *contract.outputs)}

@@ -17,7 +17,16 @@ from exploy.errors import FaultError, LogError, RuntimeInputError
 from exploy.runtime import Controller, Guards, Recorder, replay
 from exploy.runtime.logs.log import Log
 from tests.support.environments import make_actor
-from tests.support.files import FakeClock, exported, reciprocal_file, recurrent_file, robot_file, robot_inputs, write
+from tests.support.files import (
+    FakeClock,
+    exported,
+    gather_file,
+    reciprocal_file,
+    recurrent_file,
+    robot_file,
+    robot_inputs,
+    write,
+)
 from tests.support.robot import JOINTS, SIM_DT, Robot
 
 FORMATS = pytest.mark.parametrize("ending", ["npz", "mcap"])
@@ -316,6 +325,43 @@ def test_a_log_that_is_damaged_in_the_middle_is_refused_or_right(ending: str, tm
 
 
 CONTROLLER = Controller.load(robot_file())
+
+
+def test_a_log_is_where_it_was_asked_for_after_the_folder_has_changed(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    controller = Controller.load(robot_file())
+    with Recorder("run.npz", controller):
+        controller.step(robot_inputs())
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+    assert Log.load(tmp_path / "run.npz").ticks == 1
+
+
+@FORMATS
+def test_a_program_that_ends_without_closing_keeps_everything(ending: str, tmp_path: Path) -> None:
+    path, log = write(robot_file(), tmp_path), tmp_path / f"run.{ending}"
+    code = KILLED.replace("while True:", "for _ in range(20):").replace("    time.sleep(0.01)\n", "")
+    subprocess.run([sys.executable, "-c", code, str(path), str(log)], check=True, capture_output=True, timeout=60)
+    assert Log.load(log).ticks == 20
+
+
+def test_times_are_those_of_the_world_whatever_the_clock_is(tmp_path: Path) -> None:
+    controller = Controller.load(robot_file(), clock=time.monotonic_ns)
+    with Recorder(tmp_path / "run.npz", controller):
+        controller.step(robot_inputs())
+        controller.reset()
+    log = Log.load(tmp_path / "run.npz")
+    assert abs(log.time[0] - time.time_ns()) < 60e9 and abs(log.events[0].time - time.time_ns()) < 60e9
+
+
+def test_a_file_that_cannot_compute_a_log_is_told(tmp_path: Path) -> None:
+    controller = Controller.load(gather_file())
+    with Recorder(tmp_path / "run.npz", controller):
+        controller.step({"index": [2]})
+    log = Log.load(tmp_path / "run.npz")
+    log.inputs["index"] = np.array([[7]])
+    with pytest.raises(LogError, match="cannot compute tick 0 of the log"):
+        replay(log, controller)
 
 
 # -- what cannot be done --------------------------------------------------------------------------------------

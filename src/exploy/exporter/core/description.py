@@ -54,7 +54,7 @@ def build_contract(
         unused_inputs=tuple(name for name in program.input_names if name not in paths.used_inputs),
         sub_step_inputs=paths.sub_step_inputs,
         observation_names=names,
-        observation_terms=terms_of(names),
+        observation_terms=terms_of(names) if len(names) == _width(model.graph, OBSERVATIONS) else (),
         random_outputs=tuple(name for name in program.default_outputs if name in program.random_outputs),
         sim_dt=_sim_dt(checked_metadata(env)),
         provenance=provenance_of(env, model_source or {}, model.graph.opset_imports[""], model.ir_version),
@@ -117,7 +117,7 @@ def _port(value: ir.Value, env: ExportableEnvironment, program: Program) -> Port
     own_kinds = {STEP_COUNT: Kind.STEP_COUNT, ACTIONS: Kind.ACTIONS, OBSERVATIONS: Kind.OBSERVATIONS}
     own_kinds |= {name: Kind.MEMORY for memory in program.memories for name in (memory.input_name, memory.output_name)}
     example = program.examples.get(value.name)
-    is_finite = example is None or bool(np.isfinite(to_numpy(example)).all())
+    is_finite = example is None or not bool(np.isinf(to_numpy(example)).any())
     port = Port(value.name, str(value.dtype.numpy()), shape, own_kinds.get(value.name), finite=is_finite)
     if port.kind is not None:
         return port
@@ -125,14 +125,20 @@ def _port(value: ir.Value, env: ExportableEnvironment, program: Program) -> Port
     return with_semantics(port, described | env.context_manager().metadata)
 
 
+def _width(graph: ir.Graph, name: str) -> int | None:
+    """The size of the last dimension of an output."""
+    shape = next((value.shape for value in graph.outputs if value.name == name), None)
+    return int(shape.numpy()[-1]) if shape is not None and shape.rank() else None
+
+
 def _sim_dt(metadata: dict[str, Any]) -> float | None:
     """Seconds between two simulation steps, where the environment's metadata has a positive number for them."""
     for key, seconds in (("sim_dt", float), ("update_rate", lambda rate: 1 / float(rate))):
         try:
             value = seconds(metadata[key])
-        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):
             continue
-        if math.isfinite(value) and value > 0:
+        if math.isfinite(value) and value > 0 and not isinstance(metadata[key], bool):
             return value
     return None
 

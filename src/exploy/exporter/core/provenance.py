@@ -15,6 +15,7 @@ from exploy.contract import GitCommit, Provenance
 
 _VERSIONED = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "numpy")
 _SECONDS_FOR_GIT = 5.0
+_ANOTHER_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")  # set while hooks run
 
 
 def provenance_of(env: object, model_source: dict[str, Any], opset: int, ir_version: int) -> Provenance:
@@ -62,8 +63,9 @@ def _commit_of(cls: type) -> GitCommit | None:
 
 def _git(folder: Path, *arguments: str) -> str:
     result = subprocess.run(
-        ["git", "--no-optional-locks", *arguments],
+        ["git", "--no-optional-locks", "--literal-pathspecs", *arguments],
         cwd=folder,
+        env={name: value for name, value in os.environ.items() if name not in _ANOTHER_REPOSITORY},
         check=True,
         capture_output=True,
         text=True,

@@ -49,7 +49,9 @@ def with_semantics(port: Port, metadata: Mapping[str, Any]) -> Port:
     for group in _groups_of(port.name, metadata, width):
         fitting = {key: value for key, value in group.items() if key not in _LISTED or _fits(value, width)}
         offered = _read(port, {key: value for key, value in fitting.items() if key != "limits"}, width)
+        gains = {**(offered["gains"] or {}), **(found["gains"] or {})} or None
         found |= {key: value for key, value in offered.items() if found[key] is None and value is not None}
+        found["gains"] = gains
     finite = own.get("finite", port.finite)
     if not isinstance(finite, bool):
         raise _refusal(port, "finite", "True or False", finite)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from exploy.errors import LogError
-from exploy.runtime.logs.log import Header, Log, Sink
+from exploy.runtime.logs.log import Header, Log, Sink, refuse_existing
 
 _ENDINGS = (".mcap", ".npz")
 
@@ -15,7 +15,9 @@ def open_sink(path: Path, header: Header) -> Sink:
         LogError: If the ending is unknown, the file exists, cannot be written, or the format is not installed.
     """
     _check(path)
+    refuse_existing(path)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".npz":
             from exploy.runtime.logs.npz import NpzSink
 

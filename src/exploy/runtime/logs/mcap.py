@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exploy.errors import LogError
-from exploy.runtime.logs.log import Event, Header, Log, Row, Signal, from_json, refuse_existing, to_json
+from exploy.runtime.logs.log import Event, Header, Log, Row, Signal, from_json, to_json
 
 _LIBRARY = "exploy"
 _HEADER = "exploy.log"
@@ -41,8 +41,6 @@ class McapSink:
 
     def __init__(self, path: Path, header: Header):
         writer, _ = _modules()
-        refuse_existing(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._header = header
         self._stream = path.open("xb")
         self._writer = writer.Writer(self._stream, use_chunking=False)

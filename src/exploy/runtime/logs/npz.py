@@ -32,9 +32,10 @@ class NpzSink:
 
     def __init__(self, path: Path, header: Header):
         self._path, self._part = path, _part_of(path)
-        refuse_existing(path)
         refuse_existing(self._part)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        misnamed = [signal.name for signal in header.signals if signal.name.endswith(".npy")]
+        if misnamed:
+            raise LogError(f"numpy cannot tell {', '.join(misnamed)} from its own names; log to .mcap.")
         self._header = header
         self._stream = self._part.open("xb")
         self.write([], [])
@@ -48,10 +49,13 @@ class NpzSink:
     def close(self) -> None:
         """Put all parts into one archive, which takes the place of the parts when it is whole."""
         self._stream.close()
-        whole = _archive(_joined(list(_parts(self._part))))
+        refuse_existing(self._path)
         temporary = self._part.with_suffix(".whole")
-        temporary.write_bytes(whole)
-        os.replace(temporary, self._path)
+        try:
+            temporary.write_bytes(_archive(_joined(list(_parts(self._part)))))
+            os.replace(temporary, self._path)
+        finally:
+            temporary.unlink(missing_ok=True)
         self._part.unlink()
 
 

@@ -1,5 +1,7 @@
 """Records every tick of a controller, without making it wait."""
 
+import atexit
+import os
 import threading
 import time
 from collections import deque
@@ -35,11 +37,12 @@ class Recorder:
 
     def __init__(self, path: str | Path, controller: Controller):
         self._controller = controller
-        self._path = Path(path)
+        self._path = Path(path).absolute()
         self._error: Exception | None = None
         inputs, outputs = controller.signals()
         self._arrays = [*inputs.values(), *outputs.values()]
-        self._offset = time.time_ns() - time.perf_counter_ns()
+        self._offset = time.time_ns() - controller.now()
+        self._process = os.getpid()
         self._rows: deque[Row] = deque()
         self._events: deque[Event] = deque()
         self._count = 0
@@ -53,6 +56,7 @@ class Recorder:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._write_until_stopped, name="exploy recorder", daemon=True)
         self._thread.start()
+        atexit.register(self.close)
 
     def __enter__(self) -> "Recorder":
         return self
@@ -73,21 +77,22 @@ class Recorder:
         self._rows.append(Row(tick, started + self._offset, duration, values))
         self._count += 1
 
-    def on_event(self, tick: int, event: dict[str, Any]) -> None:
+    def on_event(self, event: dict[str, Any]) -> None:
         """Keep an event, a fault together with the inputs that it happened at."""
         if event["event"] == "fault":
-            event |= {"inputs": {name: to_json(array) for name, array in self._controller.signals()[0].items()}}
-        self._events.append(Event(self._count, time.time_ns(), event))
+            event |= {"inputs": {name: array.copy() for name, array in self._controller.signals()[0].items()}}
+        self._events.append(Event(self._count, self._controller.now() + self._offset, event))
 
     def close(self) -> None:
-        """Write what is left and finish the log; does nothing the second time.
+        """Write what is left and finish the log; does nothing the second time, nor in a process that was forked off.
 
         Raises:
             LogError: If anything could not be written.
         """
-        if self._is_closed:
+        if self._is_closed or os.getpid() != self._process:
             return
         self._is_closed = True
+        atexit.unregister(self.close)
         self._controller.unlisten(self)
         self._stop.set()
         self._thread.join()
@@ -110,7 +115,7 @@ class Recorder:
 
     def _write(self) -> None:
         """Write what has come since the last time. Events refer to rows, so they are taken first."""
-        events = [self._events.popleft() for _ in range(len(self._events))]
+        events = [_storable(self._events.popleft()) for _ in range(len(self._events))]
         rows = [self._rows.popleft() for _ in range(len(self._rows))]
         if self._error is None and (rows or events):
             self._sink.write(rows, events)
@@ -125,6 +130,12 @@ class Recorder:
             outputs=tuple(_signal(ports[name], array) for name, array in outputs.items()),
             started=time.time_ns(),
         )
+
+
+def _storable(event: Event) -> Event:
+    """An event with the arrays in it as JSON has them."""
+    inputs = {name: to_json(array) for name, array in event.content.get("inputs", {}).items()}
+    return event._replace(content=event.content | {"inputs": inputs}) if inputs else event
 
 
 def _signal(port: Port, array: np.ndarray) -> Signal:

@@ -108,7 +108,10 @@ def _run(log: Log, engine: Engine) -> Iterator[int]:
         for name, values in log.inputs.items():
             engine.inputs[name][...] = values[row]
         step = engine.steps[position]
-        step.run(step.binding)
+        try:
+            step.run(step.binding)
+        except Exception as error:
+            raise LogError(f"The file cannot compute tick {row} of the log: {error}") from None
         position = step.next
         ramps = {name: ramp for name, ramp in ramps.items() if ramp.apply()}
         yield row

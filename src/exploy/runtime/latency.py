@@ -1,0 +1,45 @@
+"""Measures how long ticks of a file take on this machine."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from exploy.runtime.controller import Controller
+from exploy.runtime.fault import Guards
+from exploy.runtime.rate_watch import checked_rate
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Microseconds that ticks of both paths took."""
+
+    policy: np.ndarray
+    sub_step: np.ndarray
+
+
+def measure(path: str | Path, ticks: int, hz: float | None = None, threads: int = 1) -> Latencies:
+    """Tick a file, on the inputs of its trace where it has one, as fast as possible or paced.
+
+    Raises:
+        ContractError: If the file cannot be run.
+        RuntimeInputError: If an option is not usable.
+    """
+    controller = Controller.load(path, threads=threads, guards=Guards(limits="off", finite="off"))
+    pause = 0.0 if hz is None else 1 / checked_rate(hz, controller.contract, of_the_file=False)
+    trace = controller.contract.trace
+    values = trace.input_arrays() if trace is not None else {}
+    for name, buffer in controller.inputs.items():
+        buffer[...] = values[name][0] if name in values else 0
+    durations = np.empty(ticks)
+    deadline = time.perf_counter()
+    for tick in range(ticks):
+        if pause:
+            deadline += pause
+            time.sleep(max(0.0, deadline - time.perf_counter()))
+        start = time.perf_counter_ns()
+        controller.tick()
+        durations[tick] = (time.perf_counter_ns() - start) / 1e3
+    is_policy_step = np.arange(ticks) % controller.contract.decimation == 0
+    return Latencies(durations[is_policy_step], durations[~is_policy_step])
