@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: demo test check format bench clean
 
 demo: $(INSTALLED)
-	$(BIN)/python -m exploy.demo
+	$(BIN)/exploy demo
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2

@@ -83,7 +83,7 @@ class Diagnosis:
         table.columns[2].overflow = table.columns[4].overflow = "fold"
         for item in self.findings:
             colour = _COLOURS[item.severity]
-            cells = (item.kind, item.tensor, item.what, _short(item.where))
+            cells = (item.kind, item.tensor, item.what, short_place(item.where))
             table.add_row(f"[{colour}]{item.severity}[/]", *(escape(cell) for cell in cells))
         return table
 
@@ -103,7 +103,7 @@ def _indented(suggestion: str, width: int) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-def _short(where: str) -> str:
+def short_place(where: str) -> str:
     """A place with its file as seen from the present folder, where that is shorter."""
     file, separator, line = where.partition(":")
     if not os.path.isabs(file):

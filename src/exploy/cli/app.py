@@ -1,0 +1,169 @@
+"""The commands, with their options and help. What they do is in modules of their own, imported when they run."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import exploy
+
+app = typer.Typer(
+    name="exploy",
+    help="Get a policy out of the simulator, whole: export, verify, inspect and run one self-describing ONNX file.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_FACTORY = "A function without arguments that returns (environment, actor), as module:function or path.py:function."
+PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY.ONNX", help="An exported file.")]
+Factory = Annotated[str, typer.Argument(metavar="MODULE:FACTORY", help=_FACTORY)]
+OptionalFactory = Annotated[str | None, typer.Argument(metavar="[MODULE:FACTORY]", help=_FACTORY)]
+Steps = Annotated[int, typer.Option(min=1, help="Policy steps to make.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Threads = Annotated[int, typer.Option(min=1, help="Threads that onnxruntime computes with.")]
+
+
+def _example(*lines: str) -> dict[str, Any]:
+    """Examples for the end of a command's help."""
+    return {"epilog": "Example: " + "  or  ".join(f"[bold]{line}[/bold]" for line in lines)}
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(exploy.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Options before the command."""
+
+
+@app.command(**_example("exploy demo", "exploy demo my_folder"))
+def demo(
+    folder: Annotated[Path | None, typer.Argument(help="Where to write to; a new folder by default.")] = None,
+) -> None:
+    """Export the shipped cart-pole, verify the file, let it balance the pole, and write a report."""
+    from exploy.cli.demo import run
+
+    run(folder)
+
+
+@app.command(**_example("exploy inspect policy.onnx", "exploy inspect policy.onnx --json"))
+def inspect(policy: PolicyFile, as_json: AsJson = False) -> None:
+    """Tell what a file takes and gives, its rates, memories, constants and where it comes from."""
+    from exploy.cli.inspect import run
+
+    run(policy, as_json)
+
+
+@app.command(**_example("exploy check my_project.export:make"))
+def check(factory: Factory, steps: Steps = 20, as_json: AsJson = False) -> None:
+    """Find what would go wrong in an export of an environment. Exit code 1 if there is anything above info."""
+    from exploy.cli.check import run
+
+    run(factory, steps, as_json)
+
+
+@app.command(**_example("exploy export my_project.export:make -o policy.onnx"))
+def export(
+    factory: Factory,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("policy.onnx"),
+    strict: Annotated[bool, typer.Option(help="Check the environment first, and refuse errors.")] = True,
+    infer_memory: Annotated[bool, typer.Option("--infer-memory", help="Register forgotten memories.")] = False,
+    allow_random: Annotated[bool, typer.Option("--allow-random", help="Let the actor draw random numbers.")] = False,
+    trace: Annotated[bool, typer.Option(help="Store steps by which the file can test itself.")] = True,
+    opset: Annotated[int, typer.Option(min=1, help="Version of the ONNX operators.")] = 20,
+    target_onnxruntime: Annotated[str | None, typer.Option(help="Release on the robot, such as 1.20.")] = None,
+) -> None:
+    """Export an environment and its actor, verified, as one ONNX file."""
+    from exploy.cli.export import run
+
+    run(
+        factory,
+        output,
+        strict=strict,
+        infer_memory=infer_memory,
+        allow_random=allow_random,
+        golden_trace=trace,
+        opset_version=opset,
+        target_onnxruntime=target_onnxruntime,
+    )
+
+
+@app.command(**_example("exploy verify policy.onnx", "exploy verify policy.onnx my_project.export:make"))
+def verify(policy: PolicyFile, factory: OptionalFactory = None, steps: Steps = 200) -> None:
+    """Compare a file with its environment, or without one with the trace that it carries. Exit code 1 if it differs."""
+    from exploy.cli.verify import run
+
+    run(policy, factory, steps)
+
+
+@app.command(**_example("exploy bench policy.onnx", "exploy bench policy.onnx --hz 1000"))
+def bench(
+    policy: PolicyFile,
+    ticks: Annotated[int, typer.Option(min=10, help="Ticks to measure.")] = 20_000,
+    hz: Annotated[float | None, typer.Option(help="Pace the ticks; as fast as possible if not given.")] = None,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how long ticks take on this machine, and which rate that allows."""
+    from exploy.cli.bench import run
+
+    run(policy, ticks, hz, threads, as_json)
+
+
+@app.command(**_example("exploy diff old.onnx new.onnx"))
+def diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD.ONNX", help="An exported file.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW.ONNX", help="Another one.")],
+    as_json: AsJson = False,
+) -> None:
+    """Tell what changes for whoever wires the robot. Exit code 1 if the interface differs."""
+    from exploy.cli.diff import run
+
+    run(old, new, as_json)
+
+
+@app.command(name="run", **_example("exploy run policy.onnx --replay run.mcap"))
+def run_log(
+    policy: PolicyFile,
+    replay: Annotated[Path, typer.Option(help="A log that a Recorder wrote, .npz or .mcap.")],
+    tolerance: Annotated[float, typer.Option(min=0.0, help="How far outputs may be off.")] = 1e-4,
+) -> None:
+    """Run the log of a robot again and compare the outputs. Exit code 1 if they differ."""
+    from exploy.cli.run import run
+
+    run(policy, replay, tolerance)
+
+
+@app.command(**_example("exploy view policy.onnx"))
+def view(
+    policy: PolicyFile,
+    port: Annotated[int, typer.Option(help="Port to serve the page at; a free one by default.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
+) -> None:
+    """Show the graph in the browser, through Netron, until Ctrl-C."""
+    from exploy.cli.view import run
+
+    run(policy, port, browser)
+
+
+@app.command(**_example("exploy report policy.onnx my_project.export:make -o report.html"))
+def report(
+    policy: PolicyFile,
+    factory: OptionalFactory = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
+    steps: Steps = 200,
+) -> None:
+    """Write all that is known of a file to one HTML page that opens offline. Exit code 1 if the file differs."""
+    from exploy.cli.report import run
+
+    run(policy, factory, output, steps)

@@ -1,0 +1,42 @@
+"""`exploy check`: what would go wrong in an export."""
+
+import dataclasses
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from exploy.cli import factory
+from exploy.cli.console import output, print_json
+from exploy.cli.main import FOUND
+from exploy.diagnosis.diagnosis import Diagnosis
+
+
+def run(name: str, steps: int, as_json: bool) -> None:
+    """Check an environment; exits with 1 if anything above info was found.
+
+    Raises:
+        FactoryError: If there is no environment to check.
+    """
+    env, actor = factory.load(name)
+    from exploy.diagnosis.check import check_environment
+
+    diagnosis = check_environment(env, actor, steps)
+    if as_json:
+        findings = [dataclasses.asdict(finding) for finding in diagnosis.findings]
+        print_json({"ok": diagnosis.ok, "steps": diagnosis.steps, "findings": findings})
+    else:
+        print_diagnosis(output(), diagnosis)
+    if not diagnosis.ok:
+        raise typer.Exit(FOUND)
+
+
+def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
+    """Print the verdict of a check, its findings, and what to do about them."""
+    console.print(escape(diagnosis.verdict), highlight=False)
+    if diagnosis.findings:
+        console.print(diagnosis.table())
+    if diagnosis.suggestions:
+        console.print("To add, or to do:")
+        for suggestion in diagnosis.suggestions:
+            console.print(escape(suggestion), soft_wrap=True, highlight=False)

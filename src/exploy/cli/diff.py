@@ -1,0 +1,70 @@
+"""`exploy diff`: what changes for whoever wires the robot."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from exploy.cli.console import output, print_json
+from exploy.cli.main import FOUND
+from exploy.runtime import Controller
+from exploy.verify.file_diff import Change, FileDiff, compare_files
+
+
+def run(old: Path, new: Path, as_json: bool) -> None:
+    """Compare two files, print, and exit with 1 if the interface differs.
+
+    Raises:
+        ContractError: If one of them is no exported file.
+    """
+    found = compare_files(Controller.load(old), Controller.load(new))
+    if as_json:
+        print_json(_document(found))
+    else:
+        _print(found)
+    if found.interface:
+        raise typer.Exit(FOUND)
+
+
+def _document(found: FileDiff) -> dict[str, Any]:
+    return {
+        "interface": [dataclasses.asdict(change) for change in found.interface],
+        "other": [dataclasses.asdict(change) for change in found.other],
+        "behaviour": found.behaviour,
+    }
+
+
+def _print(found: FileDiff) -> None:
+    console = output()
+    if found.interface:
+        console.print("[red]The interface differs[/]: this must be wired anew.")
+        console.print(_table(found.interface))
+    else:
+        console.print("[green]The interface is the same[/]: ports, names, order, limits, gains and rates.")
+    if found.other:
+        console.print("Inside:")
+        console.print(_table(found.other))
+    for trace, distances in found.behaviour.items():
+        if distances is None:
+            console.print(f"On the {trace}: not comparable.", highlight=False)
+        else:
+            worst = ", ".join(f"{name} {error:.3g}" for name, error in distances.items())
+            console.print(
+                f"On the {trace}, outputs differ by at most: {escape(worst)}", highlight=False, soft_wrap=True
+            )
+
+
+def _table(changes: list[Change]) -> Table:
+    table = Table("what", "old", "new")
+    for change in changes:
+        table.add_row(escape(change.what), escape(_shown(change.old)), escape(_shown(change.new)))
+    return table
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

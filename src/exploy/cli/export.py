@@ -1,0 +1,40 @@
+"""`exploy export`: an environment and its actor as one file."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.markup import escape
+
+from exploy.cli import factory
+from exploy.cli.check import print_diagnosis
+from exploy.cli.console import output
+from exploy.cli.inspect import ports_table
+from exploy.cli.main import FOUND
+from exploy.contract.wording import rates_in_words
+from exploy.errors import UnregisteredStateError
+from exploy.runtime.model_file import ModelFile
+
+
+def run(name: str, target: Path, **options: Any) -> None:
+    """Export, and print what the file takes and gives; exits with 1 if a check finds errors in the environment.
+
+    Raises:
+        ExployError: If the export fails; nothing is written then.
+    """
+    env, actor = factory.load(name)
+    from exploy.exporter.core.exporter import export_environment_as_onnx
+
+    console = output()
+    try:
+        with console.status("exporting and verifying"):
+            path = export_environment_as_onnx(env, actor, target.parent, target.name, **options)
+    except UnregisteredStateError as error:
+        print_diagnosis(console, error.diagnosis)
+        console.print("Nothing was written; --no-strict exports all the same.", highlight=False)
+        raise typer.Exit(FOUND) from None
+    file = ModelFile.load(path)
+    console.print(ports_table(file.contract))
+    made = f"{path} ({len(file.data) / 1024:.1f} KiB): {rates_in_words(file.contract)}"
+    text = f"{made}; verified against the captured program and the live environment."
+    console.print(escape(text), highlight=False, soft_wrap=True)

@@ -1,0 +1,81 @@
+"""Finds the function that makes an environment and its actor."""
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from exploy.errors import FactoryError
+
+if TYPE_CHECKING:
+    import torch
+
+    from exploy.exporter.core.exportable_environment import ExportableEnvironment
+
+
+def load(name: str) -> "tuple[ExportableEnvironment, torch.nn.Module]":
+    """Call the factory of that name, `module:function` or `path.py:function`; the present folder can be imported from.
+
+    Raises:
+        FactoryError: If there is none, it raises, or it returns anything but an environment and an actor.
+    """
+    module_name, separator, attribute = name.rpartition(":")
+    if not separator or not module_name or not attribute:
+        raise FactoryError(f"Expected module:function, such as my_project.export:make, got {name!r}.")
+    need_torch()
+    function = getattr(_module(module_name), attribute, None)
+    if not callable(function):
+        found = "no such thing" if function is None else f"{type(function).__name__}, which cannot be called"
+        raise FactoryError(f"{name}: expected a function in {module_name}, found {found}.")
+    try:
+        result = function()
+    except Exception as error:
+        raise FactoryError(f"{name}() raised {type(error).__name__}: {error}") from error
+    return _checked(name, result)
+
+
+def need_torch() -> None:
+    """Refuse to go on without torch.
+
+    Raises:
+        FactoryError: If it cannot be imported.
+    """
+    try:
+        importlib.import_module("torch")
+    except ImportError as error:
+        raise FactoryError(f"Environments need torch ({error}). Install it: pip install 'exploy[export]'") from error
+
+
+def _module(name: str) -> ModuleType:
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return _from_path(Path(name)) if name.endswith(".py") else importlib.import_module(name)
+    except Exception as error:
+        raise FactoryError(f"Cannot import {name}: {type(error).__name__}: {error}") from error
+
+
+def _from_path(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _checked(name: str, result: Any) -> "tuple[ExportableEnvironment, torch.nn.Module]":
+    import torch
+
+    from exploy.exporter.core.exportable_environment import ExportableEnvironment
+
+    is_pair = isinstance(result, tuple | list) and len(result) == 2
+    if not is_pair or not isinstance(result[0], ExportableEnvironment) or not isinstance(result[1], torch.nn.Module):
+        got = ", ".join(type(item).__name__ for item in result) if is_pair else type(result).__name__
+        raise FactoryError(
+            f"{name}() must return (environment, actor), an ExportableEnvironment and a torch.nn.Module; got {got}."
+        )
+    return result[0], result[1]

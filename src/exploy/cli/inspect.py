@@ -1,0 +1,103 @@
+"""`exploy inspect`: what a file is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from exploy.cli.console import output, print_json
+from exploy.contract import Contract
+from exploy.contract.wording import elements_in_words, rates_in_words, shape_in_words
+from exploy.runtime.model_file import ModelFile
+
+
+def run(path: Path, as_json: bool) -> None:
+    """Print what a file says about itself.
+
+    Raises:
+        ContractError: If it is no exported file, or was changed.
+    """
+    file = ModelFile.load(path)
+    if as_json:
+        print_json(document(path, file))
+        return
+    console = output()
+    _print_head(console, path, file)
+    console.print(ports_table(file.contract))
+    _print_rest(console, file.contract)
+
+
+def document(path: Path, file: ModelFile) -> dict[str, Any]:
+    """The contract, without the arrays of its trace, and what the file's bytes say."""
+    contract = json.loads(file.contract.to_json())
+    if "trace" in contract:
+        contract["trace"] = {key: contract["trace"][key] for key in ("ticks", "tolerance")}
+    return {
+        "file": str(path),
+        "bytes": len(file.data),
+        "opset": file.opset,
+        "ir_version": file.ir_version,
+        "contract": contract,
+    }
+
+
+def _print_head(console: Console, path: Path, file: ModelFile) -> None:
+    contract, made = file.contract, file.contract.provenance
+    versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
+    rows = {
+        "file": str(path),
+        "size": f"{len(file.data) / 1024:.1f} KiB, opset {file.opset}, IR {file.ir_version}",
+        "rates": rates_in_words(contract),
+        "made": f"{made.date or 'unknown'} with {versions or 'unknown'}",
+        "git": f"{made.git.commit[:12]}{' with changes' if made.git.changed else ''}" if made.git else None,
+        "source": json.dumps(dict(made.model_source)) if made.model_source else None,
+        "digest": f"{contract.digest[:16]}…, right",
+        "self-test": f"{contract.trace.ticks} ticks" if contract.trace else "no trace in the file",
+    }
+    table = Table.grid(padding=(0, 2))
+    for name, value in rows.items():
+        if value is not None:
+            table.add_row(f"[bold]{name}[/]", escape(value))
+    console.print(table)
+
+
+def ports_table(contract: Contract) -> Table:
+    """All ports but those of memories, a row each."""
+    memories = {name for memory in contract.memories for name in (memory.input, memory.output)}
+    table = Table("", "port", "type", "shape", "kind", "unit", "elements")
+    for direction, ports in (("in", contract.inputs), ("out", contract.outputs)):
+        for port in ports:
+            if port.name not in memories:
+                table.add_row(
+                    direction,
+                    escape(port.name),
+                    port.dtype,
+                    shape_in_words(port),
+                    escape(port.kind or ""),
+                    escape(port.unit or ""),
+                    escape(elements_in_words(port)),
+                )
+    return table
+
+
+def _print_rest(console: Console, contract: Contract) -> None:
+    for memory in contract.memories:
+        start = memory.initial_value()
+        origin = "carried from policy step to sub-steps" if memory.carried else "registered"
+        starts = "zeros" if not start.any() else "values of its own"
+        console.print(
+            f"[bold]memory[/] {escape(memory.name)} {start.dtype} {list(start.shape)}, starts from {starts}, {origin}",
+            highlight=False,
+        )
+    for frozen in contract.frozen:
+        declared = f", declared as {frozen.declared}" if frozen.declared else ""
+        text = f"{frozen.name} {frozen.dtype} {list(frozen.shape)}{declared}"
+        console.print(f"[bold]constant[/] {escape(text)}", highlight=False)
+    if contract.observation_terms:
+        terms = ", ".join(f"{term.name} [{term.start}:{term.stop}]" for term in contract.observation_terms)
+        console.print(f"[bold]observation[/] {escape(terms)}", highlight=False)
+    if contract.unused_inputs:
+        console.print(f"[bold]not in the file[/] {escape(', '.join(contract.unused_inputs))}", highlight=False)

@@ -1,0 +1,37 @@
+"""`exploy report`: all that is known of a file, as one page."""
+
+from pathlib import Path
+
+import typer
+from rich.markup import escape
+from rich.progress import Progress
+
+from exploy.cli import factory
+from exploy.cli.console import mark, output
+from exploy.cli.main import FOUND
+from exploy.verify.report.content import Content
+from exploy.verify.report.gather import from_environment, from_trace
+from exploy.verify.report.page import write
+
+
+def run(path: Path, name: str | None, target: Path, steps: int) -> None:
+    """Write a report, print its verdict, and exit with 1 if the file differs.
+
+    Raises:
+        ExployError: If the file or the environment cannot be run, or the page not be written.
+    """
+    content = from_trace(path) if name is None else _beside_environment(path, name, steps)
+    write(content, target)
+    console = output()
+    console.print(f"{mark(content.ok, 'good', 'not good')}: {escape(content.verdict)}", highlight=False, soft_wrap=True)
+    console.print(escape(str(target)), highlight=False, soft_wrap=True)
+    if not content.ok:
+        raise typer.Exit(FOUND)
+
+
+def _beside_environment(path: Path, name: str, steps: int) -> Content:
+    env, actor = factory.load(name)
+    console = output()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("running file and environment side by side", total=steps)
+        return from_environment(path, env, actor, steps, lambda step: progress.update(task, completed=step + 1))

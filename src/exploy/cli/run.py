@@ -1,0 +1,22 @@
+"""`exploy run`: the log of a robot, run again."""
+
+from pathlib import Path
+
+import typer
+from rich.markup import escape
+
+from exploy.cli.console import output
+from exploy.cli.main import FOUND
+from exploy.runtime import Controller, replay
+
+
+def run(path: Path, log: Path, tolerance: float) -> None:
+    """Replay a log, print, and exit with 1 if outputs differ.
+
+    Raises:
+        ExployError: If the file or the log cannot be read, or they do not belong together.
+    """
+    result = replay(log, Controller.load(path), tolerance=tolerance)
+    output().print(escape(str(result)), highlight=False, soft_wrap=True)
+    if not result.ok:
+        raise typer.Exit(FOUND)

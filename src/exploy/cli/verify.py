@@ -1,0 +1,51 @@
+"""`exploy verify`: does a file behave like its environment, or like its own trace?"""
+
+from pathlib import Path
+
+import typer
+from rich.markup import escape
+
+from exploy.cli import factory
+from exploy.cli.console import output
+from exploy.cli.main import FOUND
+from exploy.errors import VerificationError
+from exploy.runtime import Controller
+
+
+def run(path: Path, name: str | None, steps: int) -> None:
+    """Compare, print, and exit with 1 if something differs.
+
+    Raises:
+        ExployError: If the file or the environment cannot be run.
+    """
+    if name is None:
+        _self_test(path)
+    elif not _agrees_with_environment(path, name, steps):
+        raise typer.Exit(FOUND)
+
+
+def _self_test(path: Path) -> None:
+    console = output()
+    controller = Controller.load(path)
+    try:
+        ticks = controller.selftest()
+    except VerificationError as error:
+        console.print(f"[red]differs[/]: {escape(str(error))}", highlight=False, soft_wrap=True)
+        raise typer.Exit(FOUND) from None
+    console.print(
+        f"[green]agrees[/]: {ticks} ticks of the trace in {escape(str(path))} give what torch gave.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _agrees_with_environment(path: Path, name: str, steps: int) -> bool:
+    env, actor = factory.load(name)
+    Controller.load(path)  # refuses what must not be trusted, before it is run
+    from exploy.exporter.core.actor import make_exportable_actor
+    from exploy.exporter.core.evaluator import evaluate
+    from exploy.exporter.core.session_wrapper import SessionWrapper
+
+    session = SessionWrapper(path.parent, path.name, actor=make_exportable_actor(actor), optimize=False)
+    agrees, _ = evaluate(env, env.context_manager(), session, steps, pause_on_failure=False)
+    return agrees

@@ -1,0 +1,32 @@
+"""`exploy view`: the graph in the browser."""
+
+import time
+from pathlib import Path
+
+from exploy.cli.console import output
+from exploy.errors import ViewError
+from exploy.runtime.model_file import ModelFile
+
+
+def run(path: Path, port: int, browser: bool) -> None:
+    """Serve the graph until Ctrl-C.
+
+    Raises:
+        ContractError: If it is no exported file.
+        ViewError: If Netron is not installed, or cannot use the port.
+    """
+    try:
+        import netron
+    except ImportError as error:
+        raise ViewError(f"Viewing needs Netron ({error}). Install it: pip install 'exploy[view]'") from None
+    ModelFile.load(path)
+    try:
+        host, number = netron.start(str(path), address=("localhost", port) if port else None, browse=browser)
+    except OSError as error:
+        raise ViewError(f"Cannot serve at port {port}: {error}. Choose another with --port.") from None
+    output().print(f"Serving {path} at http://{host}:{number}; Ctrl-C ends it.", highlight=False, soft_wrap=True)
+    try:
+        while True:
+            time.sleep(1)
+    except KeyboardInterrupt:
+        netron.stop((host, number))

@@ -1,0 +1,39 @@
+"""The contract in words, for people."""
+
+from typing import Any
+
+from exploy.contract.document import Contract, Port
+
+
+def rates_in_words(contract: Contract) -> str:
+    """Both rates."""
+    if contract.hz is None:
+        return f"policy every {contract.decimation} ticks" if contract.decimation > 1 else "policy at every tick"
+    if contract.decimation == 1:
+        return f"policy and ticks at {contract.hz:g} Hz"
+    policy = f"{contract.hz / contract.decimation:g} Hz"
+    return f"ticks at {contract.hz:g} Hz, policy every {contract.decimation} ticks ({policy})"
+
+
+def elements_in_words(port: Port) -> str:
+    """Names, limits, gains and frame of a port, so far as they are known."""
+    parts = [", ".join(port.names)] if port.names else []
+    if port.limits:
+        parts.append(f"limits {_shown(port.limits)}")
+    parts += [f"{name} {_shown(values)}" for name, values in (port.gains or {}).items()]
+    if port.frame:
+        parts.append(f"frame {port.frame}")
+    if not port.finite:
+        parts.append("may be infinite")
+    return "; ".join(parts)
+
+
+def shape_in_words(port: Port) -> str:
+    """The sizes of a port."""
+    return ", ".join(map(str, port.shape)) or "number"
+
+
+def _shown(values: Any) -> str:
+    if isinstance(values, tuple):
+        return f"[{', '.join(_shown(value) for value in values)}]"
+    return "none" if values is None else f"{values:g}"

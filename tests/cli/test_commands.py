@@ -1,0 +1,322 @@
+"""Every command through the real entry point: what it prints, and how it exits."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import exploy
+from exploy.runtime import Controller, Recorder
+from tests.support.files import cart_pole_file, robot_file, robot_inputs, write
+
+ROOT = Path(__file__).parents[2]
+EXPLOY = Path(sys.executable).with_name("exploy")
+FACTORIES = "tests.support.factories"
+COMMANDS = ["demo", "inspect", "check", "export", "verify", "bench", "diff", "run", "view", "report"]
+
+
+def run(*arguments: Any, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line from a folder, without a terminal."""
+    return subprocess.run(
+        [str(EXPLOY), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
+
+
+def assert_fails(result: subprocess.CompletedProcess[str], message: str) -> None:
+    """One line that says what is wrong, and the exit code for that."""
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
+    assert message in result.stderr, result.stderr
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    return write(robot_file(), tmp_path)
+
+
+# -- the whole ------------------------------------------------------------------------------------------------
+
+
+def test_help_names_every_command_and_loads_nothing_heavy() -> None:
+    result = run("--help")
+    assert result.returncode == 0
+    for command in COMMANDS:
+        assert f" {command} " in result.stdout
+    code = "import sys\nfrom exploy.cli.app import app\nprint(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch", "onnx", "onnxruntime", "numpy", "jinja2", "vl_convert", "netron"} & set(loaded)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_has_an_example(command: str) -> None:
+    result = run(command, "--help")
+    assert result.returncode == 0
+    assert f"exploy {command}" in " ".join(result.stdout.split())
+    assert "Example:" in result.stdout
+
+
+def test_the_version_and_completion() -> None:
+    assert run("--version").stdout.strip() == exploy.__version__
+    completion = run("--show-completion", "bash")
+    assert "_EXPLOY_COMPLETE" in completion.stdout
+
+
+def test_without_arguments_there_is_help_and_an_unknown_command_is_refused() -> None:
+    assert "Usage" in run().stdout
+    assert run("fly").returncode == 2
+
+
+def test_without_typer_it_says_what_to_install() -> None:
+    code = "import sys\nsys.modules['typer'] = None\nfrom exploy.cli.main import main\nmain()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert_fails(result, "pip install 'exploy[cli]'")
+
+
+def test_debug_shows_where_an_error_comes_from(tmp_path: Path) -> None:
+    result = run("--debug", "inspect", tmp_path / "missing.onnx")
+    assert result.returncode == 2 and "Traceback" in result.stderr
+    assert "Traceback" not in run("inspect", tmp_path / "missing.onnx").stderr
+
+
+def test_colours_are_for_terminals_that_want_them(policy: Path) -> None:
+    assert "\x1b[" not in run("inspect", policy).stdout
+    assert "\x1b[3" in run("verify", policy, FORCE_COLOR="1").stdout
+    assert "\x1b[3" not in run("verify", policy, FORCE_COLOR="1", NO_COLOR="1").stdout
+
+
+# -- inspect --------------------------------------------------------------------------------------------------
+
+
+def test_inspect_tells_what_a_file_is(policy: Path) -> None:
+    result = run("inspect", policy)
+    assert result.returncode == 0 and result.stderr == ""
+    for text in (
+        "opset 20, IR 11",
+        "ticks at 200 Hz, policy every 4 ticks (50 Hz)",
+        "joints.pos",
+        "hip, knee, ankle, toe",
+        "rad/s",
+        "stiffness [10, 20, 30.125]",
+        "memory last float32 [1, 3], starts from zeros, registered",
+        "carried from policy step to sub-steps",
+        "12 ticks",
+        "torch 2.",
+        "observation obs [0:13]",
+    ):
+        assert text in result.stdout, text
+
+
+def test_inspect_as_json(policy: Path) -> None:
+    document = json.loads(run("inspect", policy, "--json").stdout)
+    assert document["bytes"] == len(robot_file())
+    assert document["contract"]["decimation"] == 4
+    assert document["contract"]["trace"] == {"ticks": 12, "tolerance": 1e-4}
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify", "bench", "view", "report"])
+def test_what_is_no_exported_file_is_refused(command: str, tmp_path: Path) -> None:
+    assert_fails(run(command, tmp_path / "missing.onnx"), "No such file")
+    assert_fails(run(command, write(b"hello", tmp_path, "text.onnx")), "no ONNX file")
+
+
+# -- check and export -----------------------------------------------------------------------------------------
+
+
+def test_check_of_a_complete_environment() -> None:
+    result = run("check", f"{FACTORIES}:robot")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "Nothing stands against an export" in result.stdout
+
+
+def test_check_names_the_culprit_and_exits_with_one() -> None:
+    result = run("check", f"{FACTORIES}:forgetful_robot")
+    assert result.returncode == 1
+    assert "unregistered input" in result.stdout and "env.vel" in result.stdout
+    assert 'Input(name="vel", get_from_env_cb=lambda: env.vel)' in result.stdout
+    document = json.loads(run("check", f"{FACTORIES}:forgetful_robot", "--json").stdout)
+    assert not document["ok"] and document["findings"][0]["tensor"] == "env.vel"
+
+
+def test_export_writes_a_file_that_verify_agrees_with(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "policy.onnx"
+    result = run("export", f"{FACTORIES}:robot", "-o", target, "--target-onnxruntime", "1.20")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "verified against the captured program and the live environment" in result.stdout
+    assert Controller.load(target).contract.provenance.ir_version == 10
+    verified = run("verify", target, f"{FACTORIES}:robot", "--steps", 40)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert "agrees with the environment over 40 steps" in verified.stdout
+
+
+def test_export_refuses_a_forgotten_input_and_writes_nothing(tmp_path: Path) -> None:
+    result = run("export", f"{FACTORIES}:forgetful_robot", "-o", tmp_path / "policy.onnx")
+    assert result.returncode == 1
+    assert "env.vel" in result.stdout and "--no-strict" in result.stdout
+    assert not list(tmp_path.iterdir())
+    lenient = run("export", f"{FACTORIES}:forgetful_robot", "-o", tmp_path / "policy.onnx", "--no-strict")
+    assert lenient.returncode == 0, lenient.stdout + lenient.stderr
+    differs = run("verify", tmp_path / "policy.onnx", f"{FACTORIES}:forgetful_robot", "--steps", 20)
+    assert differs.returncode == 1
+    assert "does NOT agree" in differs.stdout and "env.vel" in differs.stdout
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        ("robot", "Expected module:function, such as my_project.export:make, got 'robot'"),
+        ("no_such_module:make", "Cannot import no_such_module: ModuleNotFoundError"),
+        ("missing.py:make", "Cannot import missing.py: FileNotFoundError: there is no file missing.py"),
+        (f"{FACTORIES}:fly", "expected a function"),
+        (f"{FACTORIES}:nothing", "found int, which cannot be called"),
+        (f"{FACTORIES}:broken", "broken() raised RuntimeError: no simulator here"),
+        (f"{FACTORIES}:only_an_environment", "must return (environment, actor)"),
+    ],
+)
+def test_a_factory_that_is_none_is_refused(factory: str, message: str) -> None:
+    for command in ("check", "export"):
+        assert_fails(run(command, factory), message)
+
+
+def test_a_factory_may_be_in_a_file_of_the_present_folder(tmp_path: Path) -> None:
+    (tmp_path / "my_export.py").write_text("from tests.support.factories import robot as make\n")
+    for name in ("my_export:make", "my_export.py:make", f"{tmp_path}/my_export.py:make"):
+        result = run("check", name, "--steps", 2, folder=tmp_path)
+        assert result.returncode == 0, result.stdout + result.stderr
+
+
+# -- verify, bench, diff, run ---------------------------------------------------------------------------------
+
+
+def test_verify_without_an_environment_runs_the_trace(policy: Path) -> None:
+    result = run("verify", policy)
+    assert result.returncode == 0
+    assert "agrees: 12 ticks of the trace" in result.stdout
+
+
+def test_verify_of_another_environment_is_refused(tmp_path: Path) -> None:
+    path = write(cart_pole_file(), tmp_path)
+    assert_fails(run("verify", path, f"{FACTORIES}:robot"), "does not belong to this environment")
+
+
+def test_bench_shows_percentiles_a_histogram_and_a_rate(policy: Path) -> None:
+    result = run("bench", policy, "--ticks", 400)
+    assert result.returncode == 0, result.stderr
+    for text in ("policy step", "sub-step", "p50", "p99.9", "worst", "█", " Hz on this machine"):
+        assert text in result.stdout
+    document = json.loads(run("bench", policy, "--ticks", 400, "--json", "--hz", 2000, "--threads", 2).stdout)
+    assert document["policy_step"]["ticks"] == 100 and document["sub_step"]["ticks"] == 300
+    assert 0 < document["policy_step"]["p50"] <= document["policy_step"]["worst"]
+    assert_fails(run("bench", policy, "--hz", -1), "positive number of ticks")
+
+
+def test_diff_of_another_policy_with_the_same_interface(policy: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.onnx"
+    assert run("export", f"{FACTORIES}:other_robot", "-o", other).returncode == 0
+    result = run("diff", policy, other)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "The interface is the same" in result.stdout
+    assert "On the trace of the old file, outputs differ by at most: actions 0." in result.stdout
+    document = json.loads(run("diff", policy, other, "--json").stdout)
+    assert document["interface"] == []
+    assert document["behaviour"]["trace of the new file"]["actions"] > 0.01
+
+
+def test_diff_of_another_interface_exits_with_one(policy: Path, tmp_path: Path) -> None:
+    other = write(cart_pole_file(), tmp_path, "other.onnx")
+    result = run("diff", policy, other)
+    assert result.returncode == 1
+    assert "The interface differs" in result.stdout and "input joints.pos" in result.stdout
+    assert "not comparable" in result.stdout
+
+
+def test_run_replays_a_log(policy: Path, tmp_path: Path) -> None:
+    controller = Controller.load(policy)
+    with Recorder(tmp_path / "run.mcap", controller):
+        for tick in range(20):
+            controller.step(robot_inputs(tick))
+    result = run("run", policy, "--replay", tmp_path / "run.mcap")
+    assert result.returncode == 0, result.stderr
+    assert "20 ticks replayed: agrees" in result.stdout
+    assert_fails(run("run", policy, "--replay", tmp_path / "missing.mcap"), "There is no log")
+    other = write(cart_pole_file(), tmp_path, "other.onnx")
+    assert_fails(run("run", other, "--replay", tmp_path / "run.mcap"), "inputs of the log are not those of the file")
+
+
+def test_run_exits_with_one_where_outputs_differ(policy: Path, tmp_path: Path) -> None:
+    controller = Controller.load(policy)
+    with Recorder(tmp_path / "run.npz", controller):
+        controller.step(robot_inputs())
+    with np.load(tmp_path / "run.npz") as arrays:
+        changed: dict[str, Any] = {name: np.array(array) for name, array in arrays.items()}
+    changed["outputs/actions"] += 1.0
+    np.savez(tmp_path / "changed.npz", **changed)
+    result = run("run", policy, "--replay", tmp_path / "changed.npz")
+    assert result.returncode == 1
+    assert "DIFFERS" in result.stdout and "actions: worst error 1" in result.stdout
+
+
+# -- view, report, demo ---------------------------------------------------------------------------------------
+
+
+def test_view_serves_the_graph_until_it_is_interrupted(policy: Path) -> None:
+    process = subprocess.Popen(
+        [str(EXPLOY), "view", str(policy), "--no-browser"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        address = next(
+            line.split(" at ")[1].split(";")[0] for line in lines if line.startswith("Serving") and " at " in line
+        )
+        with urllib.request.urlopen(address, timeout=10) as page:
+            assert b"Netron" in page.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_report_writes_a_page(policy: Path, tmp_path: Path) -> None:
+    result = run("report", policy, "-o", tmp_path / "report.html")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "good: The file agrees" in result.stdout
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_report_of_a_file_that_differs_exits_with_one(tmp_path: Path) -> None:
+    policy, page = tmp_path / "policy.onnx", tmp_path / "report.html"
+    assert run("export", f"{FACTORIES}:forgetful_robot", "-o", policy, "--no-strict").returncode == 0
+    result = run("report", policy, f"{FACTORIES}:forgetful_robot", "-o", page, "--steps", 30)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "not good: The file does not agree with the environment" in result.stdout
+    text = page.read_text(encoding="utf-8")
+    assert "unregistered input" in text and "env.vel" in text
+
+
+def test_report_where_nothing_can_be_written(policy: Path, tmp_path: Path) -> None:
+    assert_fails(run("report", policy, "-o", policy / "report.html"), "Cannot write")
+
+
+def test_the_demo_tells_the_whole_story(tmp_path: Path) -> None:
+    result = run("demo", tmp_path / "out")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stderr == ""
+    for text in ("500 steps beside the environment", "agrees", "stood", "policy.onnx", "report.html"):
+        assert text in result.stdout
+    assert (tmp_path / "out" / "policy.onnx").is_file() and (tmp_path / "out" / "report.html").is_file()

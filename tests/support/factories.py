@@ -1,0 +1,45 @@
+"""Factories for the command line: environments that are complete, or lack something."""
+
+import torch
+
+from exploy.exporter.core.components import Input
+from exploy.exporter.core.context_manager import ContextManager
+from tests.support.environments import make_actor
+from tests.support.robot import Robot
+
+
+def robot():
+    """The robot with everything registered."""
+    return Robot(), make_actor(13, 3)
+
+
+def other_robot():
+    """The same robot with another policy."""
+    torch.manual_seed(5)
+    return Robot(), torch.nn.Sequential(torch.nn.Linear(13, 16), torch.nn.ELU(), torch.nn.Linear(16, 3))
+
+
+def forgetful_robot():
+    """The robot without its velocities."""
+    env = Robot()
+    complete = env.context_manager()
+    env._context_manager = ContextManager()
+    parts = [item for item in complete._components.values() if item.short_name not in ("pos", "vel")]
+    for part in parts:
+        part._is_registered = False
+    env.context_manager().add_components(parts)
+    env.context_manager().add_component(Input("joints.pos", lambda: env.pos))
+    return env, make_actor(13, 3)
+
+
+def only_an_environment():
+    """Not what is asked for."""
+    return Robot()
+
+
+def broken():
+    """Raises."""
+    raise RuntimeError("no simulator here")
+
+
+nothing = 3
