@@ -96,10 +96,14 @@ class Pendulum(ExportableEnvironment):
         return self.compute_observations()
 
 
+def make() -> tuple[Pendulum, torch.nn.Module]:
+    """Environment and actor; what `exploy check examples/quickstart.py:make` and the other commands call."""
+    return Pendulum(), torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.ELU(), torch.nn.Linear(32, 1))
+
+
 def main(folder: str = "pendulum") -> bool:
     """Export, and compare the file with the environment over 100 policy steps."""
-    env = Pendulum()
-    actor = torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.ELU(), torch.nn.Linear(32, 1))
+    env, actor = make()
     path = export_environment_as_onnx(env, actor, folder)
     session = SessionWrapper(folder, path.name, actor=make_exportable_actor(actor))
     ok, _ = evaluate(env, env.context_manager(), session, num_steps=100)
