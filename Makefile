@@ -24,6 +24,7 @@ format: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.export_time
 	$(BIN)/python -m benchmarks.controller_latency
+	$(BIN)/python -m benchmarks.command_line
 
 $(INSTALLED): pyproject.toml requirements/constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -36,5 +36,6 @@ def run(name: str, target: Path, **options: Any) -> None:
     file = ModelFile.load(path)
     console.print(ports_table(file.contract))
     made = f"{path} ({len(file.data) / 1024:.1f} KiB): {rates_in_words(file.contract)}"
-    text = f"{made}; verified against the captured program and the live environment."
+    unchecked = "" if options.get("strict") else " The environment was not checked for forgotten state (--no-strict)."
+    text = f"{made}; verified against the captured program and the live environment.{unchecked}"
     console.print(escape(text), highlight=False, soft_wrap=True)
