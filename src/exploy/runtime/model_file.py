@@ -1,6 +1,5 @@
 """What the bytes of an exported file say before onnxruntime sees them: its contract, and whether it was changed."""
 
-import dataclasses
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,22 +112,23 @@ class _Outline:
 
 
 def _outline(data: bytes) -> _Outline:
-    outline = _Outline(ir_version=0, opset=0, has_graph=False, contracts=[])
+    ir_version = opset = 0
+    has_graph = False
+    contracts = []
     for field in protobuf.fields(data):
         if field.number == _IR_VERSION:
-            outline = dataclasses.replace(outline, ir_version=field.value or 0)
+            ir_version = field.value or 0
         elif field.number == _GRAPH:
-            outline = dataclasses.replace(outline, has_graph=True)
+            has_graph = True
         elif field.number == _OPSET_IMPORT:
             entry = {item.number: item for item in protobuf.fields(data, field.start, field.stop)}
             if _DOMAIN not in entry or protobuf.text(data, entry[_DOMAIN]) in _DEFAULT_DOMAINS:
-                version = entry[_VERSION].value if _VERSION in entry else None
-                outline = dataclasses.replace(outline, opset=version or 0)
+                opset = (entry[_VERSION].value or 0) if _VERSION in entry else 0
         elif field.number == _METADATA:
             entry = {item.number: item for item in protobuf.fields(data, field.start, field.stop)}
             if _KEY in entry and _VALUE in entry and protobuf.text(data, entry[_KEY]) == METADATA_KEY:
-                outline.contracts.append((entry[_VALUE].start, entry[_VALUE].stop))
-    return outline
+                contracts.append((entry[_VALUE].start, entry[_VALUE].stop))
+    return _Outline(ir_version, opset, has_graph, contracts)
 
 
 def _hash(data: bytes, start: int, stop: int) -> str:
