@@ -176,8 +176,9 @@ def test_export_refuses_a_forgotten_input_and_writes_nothing(tmp_path: Path) -> 
     ("factory", "message"),
     [
         ("robot", "Expected module:function, such as my_project.export:make, got 'robot'"),
-        ("no_such_module:make", "Cannot import no_such_module: ModuleNotFoundError"),
-        ("missing.py:make", "Cannot import missing.py: FileNotFoundError: there is no file missing.py"),
+        ("no_such_module:make", "Importing no_such_module raised ModuleNotFoundError"),
+        ("missing.py:make", "Importing missing.py raised FileNotFoundError: there is no file missing.py"),
+        (f"{FACTORIES}:leaving", "leaving() raised SystemExit"),
         (f"{FACTORIES}:fly", "expected a function"),
         (f"{FACTORIES}:nothing", "found int, which cannot be called"),
         (f"{FACTORIES}:broken", "broken() raised RuntimeError: no simulator here"),
@@ -187,6 +188,25 @@ def test_export_refuses_a_forgotten_input_and_writes_nothing(tmp_path: Path) -> 
 def test_a_factory_that_is_none_is_refused(factory: str, message: str) -> None:
     for command in ("check", "export"):
         assert_fails(run(command, factory), message)
+
+
+def test_what_users_print_does_not_get_into_json() -> None:
+    result = run("check", f"{FACTORIES}:talkative_robot", "--json", "--steps", 3)
+    assert json.loads(result.stdout)["ok"]
+    assert "made" in result.stderr and "moving" in result.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_terminals_without_unicode_get_what_they_can_show(policy: Path, encoding: str) -> None:
+    for command in (["inspect", policy], ["bench", policy, "--ticks", 40], ["verify", policy]):
+        result = subprocess.run(
+            [str(EXPLOY), *map(str, command)], capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding}
+        )
+        assert result.returncode == 0, result.stderr
+
+
+def test_an_export_into_a_folder_is_refused(tmp_path: Path) -> None:
+    assert_fails(run("export", f"{FACTORIES}:robot", "-o", tmp_path), "is a folder; give the name of a file")
 
 
 def test_a_factory_may_be_in_a_file_of_the_present_folder(tmp_path: Path) -> None:
@@ -311,6 +331,18 @@ def test_report_of_a_file_that_differs_exits_with_one(tmp_path: Path) -> None:
 
 def test_report_where_nothing_can_be_written(policy: Path, tmp_path: Path) -> None:
     assert_fails(run("report", policy, "-o", policy / "report.html"), "Cannot write")
+    assert_fails(run("report", policy, "-o", policy), "is the policy itself")
+    assert policy.read_bytes() == robot_file()
+    for target in (tmp_path, "", "/dev/full"):
+        assert_fails(run("report", policy, "-o", target), "it is no file")
+
+
+def test_a_link_stays_a_link(policy: Path, tmp_path: Path) -> None:
+    (tmp_path / "real.html").write_text("old")
+    (tmp_path / "link.html").symlink_to(tmp_path / "real.html")
+    assert run("report", policy, "-o", tmp_path / "link.html").returncode == 0
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "real.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_the_demo_tells_the_whole_story(tmp_path: Path) -> None:

@@ -42,4 +42,21 @@ def broken():
     raise RuntimeError("no simulator here")
 
 
+def leaving():
+    """Ends the process, as if all were well."""
+    raise SystemExit(0)
+
+
+def talkative_robot():
+    """Prints while it is made and while it steps."""
+    print("made")
+
+    class Talkative(Robot):
+        def move(self):
+            print("moving")
+            super().move()
+
+    return Talkative(), make_actor(13, 3)
+
+
 nothing = 3

@@ -22,7 +22,7 @@ Factory = Annotated[str, typer.Argument(metavar="MODULE:FACTORY", help=_FACTORY)
 OptionalFactory = Annotated[str | None, typer.Argument(metavar="[MODULE:FACTORY]", help=_FACTORY)]
 Steps = Annotated[int, typer.Option(min=1, help="Policy steps to make.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Threads = Annotated[int, typer.Option(min=1, help="Threads that onnxruntime computes with.")]
+Threads = Annotated[int, typer.Option(min=1, max=256, help="Threads that onnxruntime computes with.")]
 
 
 def _example(*lines: str) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def verify(policy: PolicyFile, factory: OptionalFactory = None, steps: Steps = 2
 @app.command(**_example("exploy bench policy.onnx", "exploy bench policy.onnx --hz 1000"))
 def bench(
     policy: PolicyFile,
-    ticks: Annotated[int, typer.Option(min=10, help="Ticks to measure.")] = 20_000,
+    ticks: Annotated[int, typer.Option(min=10, max=10_000_000, help="Ticks to measure.")] = 20_000,
     hz: Annotated[float | None, typer.Option(help="Pace the ticks; as fast as possible if not given.")] = None,
     threads: Threads = 1,
     as_json: AsJson = False,

@@ -21,7 +21,8 @@ def run(name: str, steps: int, as_json: bool) -> None:
     env, actor = factory.load(name)
     from exploy.diagnosis.check import check_environment
 
-    diagnosis = check_environment(env, actor, steps)
+    with factory.users_code("The environment"):
+        diagnosis = check_environment(env, actor, steps)
     if as_json:
         findings = [dataclasses.asdict(finding) for finding in diagnosis.findings]
         print_json({"ok": diagnosis.ok, "steps": diagnosis.steps, "findings": findings})

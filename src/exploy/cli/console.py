@@ -11,7 +11,8 @@ _WIDTH_WITHOUT_TERMINAL = 120
 
 def output() -> Console:
     """The console for results; of a fixed width where there is no terminal."""
-    return Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
+    has_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return Console() if has_terminal else Console(width=_WIDTH_WITHOUT_TERMINAL)
 
 
 def print_json(document: Any) -> None:

@@ -1,6 +1,7 @@
 """`exploy diff`: what changes for whoever wires the robot."""
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,16 @@ def _document(found: FileDiff) -> dict[str, Any]:
     return {
         "interface": [dataclasses.asdict(change) for change in found.interface],
         "other": [dataclasses.asdict(change) for change in found.other],
-        "behaviour": found.behaviour,
+        "behaviour": {
+            trace: None if distances is None else {name: _number(error) for name, error in distances.items()}
+            for trace, distances in found.behaviour.items()
+        },
     }
+
+
+def _number(error: float) -> float | str:
+    """A distance as JSON has it; one without end as text."""
+    return error if math.isfinite(error) else str(error)
 
 
 def _print(found: FileDiff) -> None:

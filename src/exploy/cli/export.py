@@ -12,7 +12,7 @@ from exploy.cli.console import output
 from exploy.cli.inspect import ports_table
 from exploy.cli.main import FOUND
 from exploy.contract.wording import rates_in_words
-from exploy.errors import UnregisteredStateError
+from exploy.errors import OutputPathError, UnregisteredStateError
 from exploy.runtime.model_file import ModelFile
 
 
@@ -22,12 +22,14 @@ def run(name: str, target: Path, **options: Any) -> None:
     Raises:
         ExployError: If the export fails; nothing is written then.
     """
+    if target.is_dir():
+        raise OutputPathError(f"{target} is a folder; give the name of a file, such as {target / 'policy.onnx'}.")
     env, actor = factory.load(name)
     from exploy.exporter.core.exporter import export_environment_as_onnx
 
     console = output()
     try:
-        with console.status("exporting and verifying"):
+        with factory.users_code("The environment"), console.status("exporting and verifying"):
             path = export_environment_as_onnx(env, actor, target.parent, target.name, **options)
     except UnregisteredStateError as error:
         print_diagnosis(console, error.diagnosis)

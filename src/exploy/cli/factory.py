@@ -1,13 +1,15 @@
 """Finds the function that makes an environment and its actor."""
 
+import contextlib
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from exploy.errors import FactoryError
+from exploy.errors import ExployError, FactoryError
 
 if TYPE_CHECKING:
     import torch
@@ -29,11 +31,29 @@ def load(name: str) -> "tuple[ExportableEnvironment, torch.nn.Module]":
     if not callable(function):
         found = "no such thing" if function is None else f"{type(function).__name__}, which cannot be called"
         raise FactoryError(f"{name}: expected a function in {module_name}, found {found}.")
-    try:
+    with users_code(f"{name}()"):
         result = function()
-    except Exception as error:
-        raise FactoryError(f"{name}() raised {type(error).__name__}: {error}") from error
     return _checked(name, result)
+
+
+@contextlib.contextmanager
+def users_code(what: str, *, apart: bool = True) -> Iterator[None]:
+    """Run code of the user's: what it raises, exits included, is an error; what it prints goes to stderr.
+
+    Args:
+        what: What raised, in the words of the error.
+        apart: Keep stdout free of what is printed.
+
+    Raises:
+        FactoryError: If it raises anything but an error of exploy.
+    """
+    try:
+        with contextlib.redirect_stdout(sys.stderr if apart else sys.stdout):
+            yield
+    except (KeyboardInterrupt, ExployError):
+        raise
+    except BaseException as error:
+        raise FactoryError(f"{what} raised {type(error).__name__}: {error}") from error
 
 
 def need_torch() -> None:
@@ -51,10 +71,8 @@ def need_torch() -> None:
 def _module(name: str) -> ModuleType:
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
-    try:
+    with users_code(f"Importing {name}"):
         return _from_path(Path(name)) if name.endswith(".py") else importlib.import_module(name)
-    except Exception as error:
-        raise FactoryError(f"Cannot import {name}: {type(error).__name__}: {error}") from error
 
 
 def _from_path(path: Path) -> ModuleType:

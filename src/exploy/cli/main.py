@@ -3,6 +3,7 @@
 Exit codes: 0 if all is well, 1 where something was found that differs or would, 2 for what could not be done.
 """
 
+import io
 import sys
 import traceback
 from typing import NoReturn
@@ -15,6 +16,9 @@ DEBUG = "--debug"
 
 def main() -> NoReturn:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # where the terminal has no µ
     try:
         from exploy.cli.app import app
     except ImportError as error:

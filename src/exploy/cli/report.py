@@ -9,6 +9,7 @@ from rich.progress import Progress
 from exploy.cli import factory
 from exploy.cli.console import mark, output
 from exploy.cli.main import FOUND
+from exploy.errors import OutputPathError
 from exploy.verify.report.content import Content
 from exploy.verify.report.gather import from_environment, from_trace
 from exploy.verify.report.page import write
@@ -20,6 +21,8 @@ def run(path: Path, name: str | None, target: Path, steps: int) -> None:
     Raises:
         ExployError: If the file or the environment cannot be run, or the page not be written.
     """
+    if target.exists() and path.exists() and target.samefile(path):
+        raise OutputPathError(f"{target} is the policy itself; give another name with -o.")
     content = from_trace(path) if name is None else _beside_environment(path, name, steps)
     write(content, target)
     console = output()
@@ -34,4 +37,5 @@ def _beside_environment(path: Path, name: str, steps: int) -> Content:
     console = output()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("running file and environment side by side", total=steps)
-        return from_environment(path, env, actor, steps, lambda step: progress.update(task, completed=step + 1))
+        with factory.users_code("The environment"):
+            return from_environment(path, env, actor, steps, lambda step: progress.update(task, completed=step + 1))

@@ -47,5 +47,6 @@ def _agrees_with_environment(path: Path, name: str, steps: int) -> bool:
     from exploy.exporter.core.session_wrapper import SessionWrapper
 
     session = SessionWrapper(path.parent, path.name, actor=make_exportable_actor(actor), optimize=False)
-    agrees, _ = evaluate(env, env.context_manager(), session, steps, pause_on_failure=False)
+    with factory.users_code("The environment", apart=False):
+        agrees, _ = evaluate(env, env.context_manager(), session, steps, pause_on_failure=False)
     return agrees

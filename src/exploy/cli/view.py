@@ -3,6 +3,8 @@
 import time
 from pathlib import Path
 
+from rich.markup import escape
+
 from exploy.cli.console import output
 from exploy.errors import ViewError
 from exploy.runtime.model_file import ModelFile
@@ -24,7 +26,8 @@ def run(path: Path, port: int, browser: bool) -> None:
         host, number = netron.start(str(path), address=("localhost", port) if port else None, browse=browser)
     except OSError as error:
         raise ViewError(f"Cannot serve at port {port}: {error}. Choose another with --port.") from None
-    output().print(f"Serving {path} at http://{host}:{number}; Ctrl-C ends it.", highlight=False, soft_wrap=True)
+    text = f"Serving {path} at http://{host}:{number}; Ctrl-C ends it."
+    output().print(escape(text), highlight=False, soft_wrap=True)
     try:
         while True:
             time.sleep(1)

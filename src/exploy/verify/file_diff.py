@@ -116,8 +116,8 @@ def _distances(old: Controller, new: Controller, trace: GoldenTrace | None) -> d
         return None
     inputs = trace.input_arrays()
     engines = [controller.new_engine() for controller in (old, new)]
-    shapes = {name: values.shape[1:] for name, values in inputs.items()}
-    if any({name: array.shape for name, array in engine.inputs.items()} != shapes for engine in engines):
+    wanted = {name: (values.dtype, values.shape[1:]) for name, values in inputs.items()}
+    if any({name: (array.dtype, array.shape) for name, array in engine.inputs.items()} != wanted for engine in engines):
         return None
     first, second = (engine.outputs for engine in engines)
     random = {*old.contract.random_outputs, *new.contract.random_outputs}

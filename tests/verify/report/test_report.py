@@ -1,5 +1,6 @@
 """The report in a real browser: it renders offline, plots appear, and nothing complains."""
 
+import dataclasses
 import html.parser
 import json
 import re
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 
 from exploy.exporter.core.exporter import export_environment_as_onnx
-from exploy.verify.report.content import Content
+from exploy.verify.report.content import Content, output_history
 from exploy.verify.report.gather import from_environment, from_trace
 from exploy.verify.report.page import render, write
+from exploy.verify.report.plots import plots
 from tests.support.factories import forgetful_robot, robot
 from tests.support.files import reciprocal_file, robot_file
 from tests.support.files import write as write_file
@@ -111,8 +113,6 @@ def test_everything_is_in_the_page_and_it_is_small(good: Content) -> None:
 
 
 def test_names_of_users_are_text_and_never_code(good: Content) -> None:
-    import dataclasses
-
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
     histories = [dataclasses.replace(good.inputs[0], name=evil, elements=(evil,) * 4), *good.inputs[1:]]
     page = render(dataclasses.replace(good, inputs=histories, path=Path(evil))).partition('<script type="module">')[0]
@@ -125,16 +125,48 @@ def test_a_page_takes_its_place_when_it_is_whole(good: Content, tmp_path: Path) 
 
 
 def test_values_that_are_not_finite_do_not_spoil_it(good: Content) -> None:
-    import dataclasses
-
     output = good.outputs[0]
     got = output.got.copy()
     got[3, 0] = np.nan
     errors = output.errors.copy()
     errors[3] = np.inf
     spoiled = dataclasses.replace(good, outputs=[dataclasses.replace(output, got=got, errors=errors, agrees=False)])
-    found = re.search(r'id="plots">(.*?)</script>', render(spoiled), re.DOTALL)
-    assert found is not None and json.loads(found[1])["errors"]
+    specs = plots(spoiled)
+    json.dumps(specs, allow_nan=False)
+    drawn = [item["v"] for item in specs["errors"]["layer"][0]["data"]["values"]]
+    assert max(drawn) == specs["errors"]["layer"][0]["encoding"]["y"]["scale"]["domain"][1]
+    assert any(item["v"] is None for item in specs["output-0"]["data"]["values"])
+
+
+def test_an_output_that_is_never_finite_has_no_plot(good: Content) -> None:
+    output = good.outputs[0]
+    never = np.full_like(output.got, np.inf)
+    replaced = dataclasses.replace(output, expected=never, got=never, errors=np.zeros_like(output.errors), worst=None)
+    content = dataclasses.replace(good, outputs=[replaced])
+    assert "output-0" not in plots(content)
+    assert "never finite" in render(content)
+
+
+def test_the_worst_element_is_found_beside_equal_ones_that_are_not_finite() -> None:
+    compared = [(0, np.array([np.nan, np.inf, 1.0]), np.array([np.nan, np.inf, 1.5]))]
+    history = output_history("y", ("a", "b", "c"), compared, [0.5], agrees=False)
+    assert history.worst is not None and history.worst.element == "c"
+
+
+def test_many_ports_with_long_names_stay_small(good: Content) -> None:
+    name = "a_very_long_name_of_an_element_" * 4
+    output, history = good.outputs[0], good.inputs[0]
+    outputs = [
+        dataclasses.replace(output, name=f"{name}{index}", elements=tuple(f"{name}{n}" for n in range(13)), worst=None)
+        for index in range(60)
+    ]
+    inputs = [dataclasses.replace(history, name=f"{name}{index}") for index in range(60)]
+    assert len(render(dataclasses.replace(good, outputs=outputs, inputs=inputs)).encode()) < MAX_BYTES
+
+
+def test_inputs_and_outputs_have_the_same_ticks(good: Content) -> None:
+    targets = next(output for output in good.outputs if output.name == "joint_targets")
+    np.testing.assert_array_equal(good.inputs[0].ticks, targets.ticks)
 
 
 # -- in the browser -------------------------------------------------------------------------------------------

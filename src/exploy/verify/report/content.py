@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exploy.runtime.model_file import ModelFile
+from exploy.verify.compare import absolute_error
 
 if TYPE_CHECKING:
     from exploy.diagnosis.diagnosis import Diagnosis
@@ -53,6 +54,7 @@ class InputHistory:
 
     name: str
     elements: tuple[str, ...]
+    ticks: np.ndarray
     values: np.ndarray
 
 
@@ -129,7 +131,5 @@ def _worst(
     if not errors.size or not errors.max() > 0:
         return None
     row = int(errors.argmax())
-    with np.errstate(invalid="ignore"):
-        distance = np.nan_to_num(np.abs(expected[row] - got[row]), nan=np.inf)
-    column = int(distance.argmax())
+    column = int(absolute_error(expected[row], got[row]).argmax())
     return Worst(int(ticks[row]), elements[column], float(expected[row, column]), float(got[row, column]))

@@ -8,7 +8,7 @@ function config() {
     background: null,
     view: { stroke: null },
     axis: { ...words, gridColor: line, domainColor: line, tickColor: line },
-    legend: words,
+    legend: { ...words, symbolLimit: 0 },
   };
 }
 

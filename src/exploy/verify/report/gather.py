@@ -52,7 +52,9 @@ def from_trace(path: Path) -> Content:
         reference="the torch program that it was made from, on the trace in the file",
         steps=-(-trace.ticks // file.contract.decimation),
         tolerance=trace.tolerance,
+        ticks=list(range(trace.ticks)),
         inputs={name: list(values) for name, values in inputs.items()},
+        not_compared=_left_out(file.contract, set(expected)),
         outputs=[_judged(name, file.contract, compared, agrees) for name, compared in seen.items()],
     )
 
@@ -79,7 +81,8 @@ def from_environment(
 
     file = ModelFile.load(path)
     exportable = make_exportable_actor(actor)
-    session = _RecordedSession(SessionWrapper(path.parent, path.name, actor=exportable, optimize=False))
+    wrapper = SessionWrapper(path.parent, path.name, actor=exportable, optimize=False)
+    session = _RecordedSession(wrapper, file.contract.decimation)
 
     @dataclass
     class RecordingTally(Tally):
@@ -100,6 +103,7 @@ def from_environment(
         reference="the environment",
         steps=steps,
         tolerance=_TOLERANCE,
+        ticks=session.ticks,
         inputs=session.inputs,
         outputs=[
             _history(name, file.contract, compared, not tally.outputs[name].mismatches)
@@ -111,23 +115,40 @@ def from_environment(
 
 
 class _RecordedSession:
-    """A session that keeps the inputs of every run."""
+    """A session that keeps the inputs of every run, and its tick."""
 
-    def __init__(self, session: Any):
+    def __init__(self, session: Any, decimation: int):
         self._session = session
+        self._decimation = decimation
+        self._policy_steps = 0
+        self.ticks: list[int] = []
         self.inputs: dict[str, list[np.ndarray]] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
 
     def __call__(self, /, **values: Any) -> list[np.ndarray]:
+        sub_step = int(values[STEP_COUNT])
+        self._policy_steps += sub_step == 0
+        self.ticks.append((self._policy_steps - 1) * self._decimation + sub_step)
         for name, value in values.items():
             self.inputs.setdefault(name, []).append(np.array(value))
         results: list[np.ndarray] = self._session(**values)
         return results
 
 
-def _content(path: Path, file: ModelFile, *, inputs: dict[str, list[np.ndarray]], **rest: Any) -> Content:
+def _left_out(contract: Contract, compared: set[str]) -> dict[str, str]:
+    """Outputs that a trace has nothing to say about, and why."""
+    return {
+        port.name: "random numbers reach it" if port.name in contract.random_outputs else "not in the trace"
+        for port in contract.outputs
+        if port.name not in compared and port.kind != Kind.MEMORY
+    }
+
+
+def _content(
+    path: Path, file: ModelFile, *, ticks: list[int], inputs: dict[str, list[np.ndarray]], **rest: Any
+) -> Content:
     latencies = measure(path, _LATENCY_TICKS)
     memories = {memory.input for memory in file.contract.memories}
     shown = {name: values for name, values in inputs.items() if name not in memories and name != STEP_COUNT}
@@ -135,7 +156,7 @@ def _content(path: Path, file: ModelFile, *, inputs: dict[str, list[np.ndarray]]
         path,
         file,
         inputs=[
-            InputHistory(name, _elements(name, file.contract, values[0]), _flat(values))
+            InputHistory(name, _elements(name, file.contract, values[0]), np.array(ticks), _flat(values))
             for name, values in shown.items()
             if values[0].size
         ],

@@ -14,9 +14,10 @@ from exploy.contract.wording import elements_in_words, rates_in_words, shape_in_
 from exploy.diagnosis.diagnosis import short_place
 from exploy.errors import OutputPathError, ViewError
 from exploy.verify.report.content import Content
-from exploy.verify.report.plots import plots, shown_inputs, shown_outputs
+from exploy.verify.report.plots import plots, shortened, shown_inputs, shown_outputs
 
 _MAX_NAMES = 7
+_MAX_LETTERS = 26  # of a name in the drawing
 _STAGES = ("observe", "policy", "process", "apply")
 
 
@@ -27,6 +28,9 @@ def write(content: Content, path: Path) -> None:
         ViewError: If a package is missing.
         OutputPathError: If the page cannot be written; there is none then, or the old one.
     """
+    if not path.name or path.is_dir() or (path.exists() and not path.is_file()):
+        raise OutputPathError(f"Cannot write to {path}: it is no file. Give a name such as report.html.")
+    path = path.resolve()  # what a link leads to, and not the link, is replaced
     page = render(content)
     temporary = path.with_name(f".{path.name}.new")
     try:
@@ -45,7 +49,7 @@ def render(content: Content) -> str:
     Raises:
         ViewError: If a package is missing.
     """
-    jinja = _environment()
+    jinja, specs = _environment(), plots(content)
     contract = content.file.contract
     memories = {name for memory in contract.memories for name in (memory.input, memory.output)}
     ports = [("in", port) for port in contract.inputs] + [("out", port) for port in contract.outputs]
@@ -64,7 +68,8 @@ def render(content: Content) -> str:
         outputs=shown_outputs(content),
         latencies=_latencies(content),
         drawing=_safe(jinja.get_template("pipeline.svg.jinja").render(**_drawing(contract))),
-        plots=_safe(json.dumps(plots(content), allow_nan=False).replace("<", "\\u003c")),
+        plotted=set(specs),
+        plots=_safe(json.dumps(specs, allow_nan=False).replace("<", "\\u003c")),
         script=_safe(_script()),
     )
     return page
@@ -130,6 +135,5 @@ def _drawing(contract: Contract) -> dict[str, Any]:
 
 
 def _some(names: list[str]) -> list[str]:
-    if len(names) <= _MAX_NAMES:
-        return names
-    return [*names[: _MAX_NAMES - 1], f"and {len(names) - _MAX_NAMES + 1} more"]
+    short = [shortened(name, _MAX_LETTERS) for name in names]
+    return short if len(short) <= _MAX_NAMES else [*short[: _MAX_NAMES - 1], f"and {len(short) - _MAX_NAMES + 1} more"]

@@ -9,6 +9,7 @@ from exploy.verify.report.content import Content, InputHistory, OutputHistory
 _MAX_POINTS = 250
 _MAX_ELEMENTS = 4
 _MAX_PORTS = 12
+_MAX_LETTERS = 32  # of a name in a legend
 _SMALLEST_ERROR = 1e-10  # shown for no error at all, since the axis is logarithmic
 _DIGITS = 6
 _BINS = 60
@@ -18,14 +19,12 @@ Spec = dict[str, Any]
 
 def plots(content: Content) -> dict[str, Spec]:
     """All plots, by the id of the place that they are drawn at."""
-    found = {"errors": _errors(content)} if content.outputs else {}
-    for index, history in enumerate(content.inputs[:_MAX_PORTS]):
-        found[f"input-{index}"] = _input(history)
-    for index, output in enumerate(shown_outputs(content)):
-        found[f"output-{index}"] = _output(output)
+    found: dict[str, Spec | None] = {"errors": _errors(content)} if content.outputs else {}
+    found |= {f"input-{index}": _input(history) for index, history in enumerate(shown_inputs(content))}
+    found |= {f"output-{index}": _output(output) for index, output in enumerate(shown_outputs(content))}
     if content.policy_latency.size:
         found["latency"] = _latency(content)
-    return found
+    return {place: spec for place, spec in found.items() if spec is not None}
 
 
 def shown_inputs(content: Content) -> list[InputHistory]:
@@ -41,16 +40,19 @@ def shown_outputs(content: Content) -> list[OutputHistory]:
 
 
 def _errors(content: Content) -> Spec:
-    values: list[dict[str, Any]] = []
-    for output in content.outputs:
-        rows = _thinned(len(output.ticks), keep=int(output.errors.argmax()))
-        values += [
-            {"t": int(output.ticks[row]), "v": max(_rounded(output.errors[row]), _SMALLEST_ERROR), "o": output.name}
-            for row in rows
-            if np.isfinite(output.errors[row])
-        ]
-    largest = max((item["v"] for item in values), default=1.0)
-    domain = [_SMALLEST_ERROR, max(10 * content.tolerance, 2 * largest)]
+    outputs = sorted(content.outputs, key=lambda output: (output.agrees, -float(output.errors.max())))[:_MAX_PORTS]
+    finite = [error for output in outputs for error in output.errors if np.isfinite(error)]
+    top = max(10 * content.tolerance, 10 * max(finite, default=0.0))
+    values = [
+        {
+            "t": int(output.ticks[row]),
+            "v": _rounded(min(max(float(output.errors[row]), _SMALLEST_ERROR), top)),
+            "o": shortened(output.name),
+        }
+        for output in outputs
+        for row in _thinned(len(output.ticks), keep=int(output.errors.argmax()))
+    ]
+    domain = [_SMALLEST_ERROR, top]
     line = {
         "mark": {"type": "line", "clip": True, "tooltip": True, "point": len(values) < 100},
         "data": {"values": values},
@@ -74,34 +76,36 @@ def _errors(content: Content) -> Spec:
     return _spec(height=260, layer=[line, rule])
 
 
-def _input(history: InputHistory) -> Spec:
+def _input(history: InputHistory) -> Spec | None:
     columns = range(min(_MAX_ELEMENTS, history.values.shape[1]))
     rows = _thinned(len(history.values))
     values = [
-        {"t": int(row), "v": _rounded(history.values[row, column]), "e": history.elements[column]}
+        {
+            "t": int(history.ticks[row]),
+            "v": _number(history.values[row, column]),
+            "e": shortened(history.elements[column]),
+        }
         for column in columns
         for row in rows
-        if np.isfinite(history.values[row, column])
     ]
     mark = {"type": "line", "tooltip": True, "strokeWidth": 1.5, "interpolate": "step-after"}
-    return _spec(height=140, data={"values": values}, mark=mark, encoding={"x": _x(), "y": _y(), "color": _color()})
+    return _series(values, mark, {"x": _x(), "y": _y(), "color": _color()})
 
 
-def _output(output: OutputHistory) -> Spec:
+def _output(output: OutputHistory) -> Spec | None:
     worst = output.elements.index(output.worst.element) if output.worst is not None else 0
     columns = list(dict.fromkeys([worst, *range(output.expected.shape[1])]))[:_MAX_ELEMENTS]
     rows = _thinned(len(output.ticks), keep=int(output.errors.argmax()))
     values = [
         {
             "t": int(output.ticks[row]),
-            "v": _rounded(array[row, column]),
-            "e": output.elements[column],
+            "v": _number(array[row, column]),
+            "e": shortened(output.elements[column]),
             "s": source,
         }
         for source, array in (("expected", output.expected), ("file", output.got))
         for column in columns
         for row in rows
-        if np.isfinite(array[row, column])
     ]
     encoding = {
         "x": _x(),
@@ -109,7 +113,14 @@ def _output(output: OutputHistory) -> Spec:
         "color": _color(),
         "strokeDash": {"field": "s", "type": "nominal", "title": None, "scale": {"domain": ["expected", "file"]}},
     }
-    return _spec(height=140, data={"values": values}, mark={"type": "line", "tooltip": True}, encoding=encoding)
+    return _series(values, {"type": "line", "tooltip": True}, encoding)
+
+
+def _series(values: list[dict[str, Any]], mark: dict[str, Any], encoding: dict[str, Any]) -> Spec | None:
+    """Lines over ticks, broken where a value is not finite; None if none is."""
+    if all(item["v"] is None for item in values):
+        return None
+    return _spec(height=140, data={"values": values}, mark=mark, encoding=encoding)
 
 
 def _latency(content: Content) -> Spec:
@@ -160,3 +171,12 @@ def _thinned(count: int, keep: int = 0) -> list[int]:
 
 def _rounded(number: float) -> float:
     return float(f"{number:.{_DIGITS}g}")
+
+
+def _number(number: float) -> float | None:
+    return _rounded(number) if np.isfinite(number) else None
+
+
+def shortened(name: str, letters: int = _MAX_LETTERS) -> str:
+    """A name that is not too long to be shown."""
+    return name if len(name) <= letters else f"{name[: letters - 1]}…"
