@@ -48,6 +48,10 @@ def read(path: Path) -> Log:
         raise LogError(f"There is no log {path}.") from None
     except OSError as error:
         raise LogError(f"Cannot read {path}: {error.strerror or error}.") from None
+    except LogError:
+        raise
+    except Exception as error:  # damage can make anything of a log
+        raise LogError(f"{path} is no log of exploy, or is damaged ({type(error).__name__}: {error}).") from None
 
 
 def _check(path: Path) -> None:

@@ -5,6 +5,8 @@ Messages are written one by one and not in chunks, so that what was written of a
 
 import dataclasses
 import json
+import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,10 @@ from exploy.runtime.logs.log import Event, Header, Log, Row, Signal, from_json, 
 
 _LIBRARY = "exploy"
 _HEADER = "exploy.log"
+_END = b"\x89MCAP0\r\n"  # of every file that was closed
 _TICK, _EVENT = "/tick", "/events"
 _DATA_SCHEMA = {"type": "object", "properties": {"data": {"type": "array", "items": {"type": "number"}}}}
-_TICK_SCHEMA = {"type": "object", "properties": {"tick": {"type": "integer"}, "duration": {"type": "integer"}}}
+_TICK_SCHEMA = {"type": "object", "properties": {name: {"type": "integer"} for name in ("tick", "duration", "crc")}}
 _EVENT_SCHEMA = {"type": "object", "properties": {"event": {"type": "string"}}}
 
 
@@ -64,7 +67,8 @@ class McapSink:
             for channel, signal, values in zip(self._channels, self._header.signals, row.values, strict=True):
                 data = to_json(np.frombuffer(values, dtype=signal.dtype))
                 self._message(channel, row.time, self._rows, {"data": data})
-            self._message(self._tick, row.time, self._rows, {"tick": row.tick, "duration": row.duration})
+            tick = {"tick": row.tick, "duration": row.duration, "crc": zlib.crc32(b"".join(row.values))}
+            self._message(self._tick, row.time, self._rows, tick)
             self._rows += 1
         self._stream.flush()
 
@@ -90,6 +94,7 @@ def read(path: Path) -> Log:
 
     Raises:
         LogError: If it is none, or mcap is not installed.
+        Exception: Of any kind, if it is damaged.
     """
     _, stream_reader = _modules()
     header: Header | None = None
@@ -107,32 +112,43 @@ def read(path: Path) -> Log:
                     content = json.loads(record.data)
                     messages.append((topics[record.channel_id], record.sequence, record.log_time, content))
         except Exception as error:
-            is_cut_off = not stream.read(1)  # where the process was killed; in the middle, it is damage
-            if header is None or not is_cut_off:
+            if header is None or _is_closed(path):  # else the process was killed, and the file ends anywhere
                 raise LogError(f"{path} is no log of exploy, or is damaged ({error}).") from None
     if header is None:
         raise LogError(f"{path} is no log of exploy: it has no metadata {_HEADER!r}.")
-    try:
-        return _log(header, messages)
-    except (KeyError, TypeError, ValueError) as error:
-        raise LogError(f"{path} is damaged ({type(error).__name__}: {error}).") from None
+    return _log(header, messages, _is_closed(path))
 
 
-def _log(header: Header, messages: list[tuple[str, int, int, dict[str, Any]]]) -> Log:
-    """The ticks that are complete; the message of the tick itself is the last of each."""
-    values: dict[int, dict[str, bytes]] = {}
-    rows, events = [], []
+def _log(header: Header, messages: list[tuple[str, int, int, dict[str, Any]]], is_closed: bool) -> Log:
+    """The ticks that are complete: the message of the tick itself is the last of each.
+
+    Raises:
+        Exception: Of any kind, if something is missing that is not cut off at the end, or not what was written.
+    """
+    values: dict[str, bytes] = {}
+    rows: list[Row] = []
+    events = []
     known = _topics(header)
     for topic, sequence, time, content in messages:
-        is_complete = len(values.get(sequence, ())) == len(known)
         if topic == _EVENT:
             events.append(Event(sequence, time, content))
-        elif topic == _TICK and is_complete:
-            found = values.pop(sequence)
-            rows.append(Row(content["tick"], time, content["duration"], [found[name] for name in known]))
-        elif topic in known:
-            values.setdefault(sequence, {})[topic] = from_json(content["data"], known[topic].dtype).tobytes()
+        elif topic != _TICK:
+            values[topic] = from_json(content["data"], known[topic].dtype).tobytes()
+        else:
+            row = Row(content["tick"], time, content["duration"], [values.pop(name) for name in known])
+            if sequence != len(rows) or values or zlib.crc32(b"".join(row.values)) != content["crc"]:
+                raise ValueError(f"row {len(rows)} is not what was written")
+            rows.append(row)
+    if values and is_closed:
+        raise ValueError("the last row is not complete")
     return Log.of_rows(header, rows, events)
+
+
+def _is_closed(path: Path) -> bool:
+    """Whether a log was finished, and not cut off."""
+    with path.open("rb") as stream:
+        stream.seek(-min(len(_END), path.stat().st_size), os.SEEK_END)
+        return stream.read() == _END
 
 
 def _topics(header: Header) -> dict[str, Signal]:

@@ -9,7 +9,6 @@ import io
 import json
 import os
 import struct
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from exploy.errors import LogError
 from exploy.runtime.logs.log import Event, Header, Log, Row, refuse_existing
 
 _LENGTH = struct.Struct("<Q")
-_DAMAGED = (ValueError, KeyError, TypeError, RuntimeError, OSError, EOFError, zipfile.BadZipFile)
 
 
 class NpzSink:
@@ -63,16 +61,11 @@ def read(path: Path) -> Log:
     """Read a log, or the parts of one that was not closed.
 
     Raises:
-        LogError: If it is damaged.
+        Exception: Of any kind, if it is damaged.
     """
-    try:
-        if not path.exists() and _part_of(path).exists():
-            return _joined(list(_parts(_part_of(path))))
-        return _log(path.read_bytes())
-    except FileNotFoundError:
-        raise
-    except _DAMAGED as error:
-        raise LogError(f"{path} is no log of exploy, or is damaged ({error}).") from None
+    if not path.exists() and _part_of(path).exists():
+        return _joined(list(_parts(_part_of(path))))
+    return _log(path.read_bytes())
 
 
 def _part_of(path: Path) -> Path:

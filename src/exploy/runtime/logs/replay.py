@@ -82,7 +82,7 @@ def replay(log: str | Path | Log, controller: Controller, *, tolerance: float = 
         for row in _run(log, engine):
             for name, values in compared.items():
                 found[name] = _compared(found[name], values[row], engine.outputs[name], row, tolerance)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise LogError(f"The events of the log are damaged ({type(error).__name__}: {error}).") from None
     return Replay(
         ticks=log.ticks,
