@@ -97,7 +97,11 @@ class Pendulum(ExportableEnvironment):
 
 
 def make() -> tuple[Pendulum, torch.nn.Module]:
-    """Environment and actor; what `exploy check examples/quickstart.py:make` and the other commands call."""
+    """Environment and actor; what `exploy check examples/quickstart.py:make` and the other commands call.
+
+    Yours would load a checkpoint: a factory must give the same weights each time.
+    """
+    torch.manual_seed(0)
     return Pendulum(), torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.ELU(), torch.nn.Linear(32, 1))
 
 

@@ -225,6 +225,21 @@ def test_verify_without_an_environment_runs_the_trace(policy: Path) -> None:
     assert "agrees: 12 ticks of the trace" in result.stdout
 
 
+def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = [
+        line.partition("#")[0].strip()
+        for line in readme.splitlines()
+        if (line.startswith("exploy ") and ".onnx" in line) or line.startswith("exploy check")
+    ]
+    commands = [part for line in lines for part in line.split(" && ")]
+    assert {command.split()[1] for command in commands} == {"check", "export", "verify", "inspect", "bench", "diff"}
+    for command in commands:
+        words = command.replace("deployed.onnx", "policy.onnx").replace("examples/", f"{ROOT}/examples/").split()[1:]
+        result = run(*words, folder=tmp_path)
+        assert result.returncode == 0, command + result.stdout + result.stderr
+
+
 def test_verify_of_another_environment_is_refused(tmp_path: Path) -> None:
     path = write(cart_pole_file(), tmp_path)
     assert_fails(run("verify", path, f"{FACTORIES}:robot"), "does not belong to this environment")
