@@ -417,8 +417,6 @@ def test_calling_needs_something_to_call() -> None:
 
 def test_with_all_guards_off_only_what_can_be_computed_is_computed() -> None:
     controller = Controller.load(robot_file(), guards=Guards.off())
-    for value in robot_inputs().values():
-        assert value.any()
     controller.step({name: value.astype(np.float64) for name, value in robot_inputs().items()})
     assert np.isnan(controller.step({"joints.vel": np.full((1, 4), np.nan)})["joint_targets"]).any()
 

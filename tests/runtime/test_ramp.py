@@ -7,8 +7,8 @@ import pytest
 
 from exploy.errors import RuntimeInputError
 from exploy.runtime import Controller
-from tests.support.files import gather_file, reciprocal_file, robot_file, robot_inputs
-from tests.support.robot import ACTUATORS, JOINTS, SIM_DT
+from tests.support.files import reciprocal_file, robot_file, robot_inputs
+from tests.support.robot import JOINTS, SIM_DT
 
 START = np.array([5.0, -5.0, 1.0], dtype=np.float32)
 
@@ -37,7 +37,6 @@ def test_the_start_is_in_the_robots_order(controller: Controller) -> None:
     controller.ramp_in("joint_targets", np.array([1.0, 2.0, 3.0], np.float32), seconds=1e6)
     got = controller.step(robot_inputs())["joint_targets"]
     np.testing.assert_allclose(got, [[1.0, 2.0, 3.0]], atol=1e-3)
-    assert set(ACTUATORS) == {"toe", "knee", "hip"}
 
 
 def test_values_at_the_end_of_the_range_are_blended_without_overflow() -> None:
@@ -85,4 +84,3 @@ def test_the_time_of_a_tick_must_be_known() -> None:
     controller = Controller.load(reciprocal_file(), hz=100)
     controller.ramp_in("y", [0.0, 0.0], 0.02)
     assert controller.step({"x": [1.0, 1.0]})["y"].tolist() == [[0.5, 0.5]]
-    assert Controller.load(gather_file()).ports["y"].dtype == "float32"

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from exploy.comparison import difference
 from exploy.contract import Contract
 from exploy.errors import ContractError, VerificationError
 from exploy.runtime.engine import Engine
 from exploy.runtime.paths import Path
-from exploy.verify.compare import difference
 
 
 def replay_trace(contract: Contract, paths: tuple[Path, Path]) -> int:

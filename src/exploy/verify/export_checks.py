@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime
 import torch
 
+from exploy.comparison import difference
 from exploy.contract import STEP_COUNT
 from exploy.errors import ExployError, VerificationError, WeakerCheckWarning
 from exploy.exporter.capture.object_graph import resolve_in
@@ -20,7 +21,6 @@ from exploy.exporter.core.components import Input, to_numpy
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.runtime.controller import Controller
 from exploy.runtime.fault import Guards
-from exploy.verify.compare import difference
 from exploy.verify.variation import Variation, around, as_found
 
 TOLERANCE = 1e-5

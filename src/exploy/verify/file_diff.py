@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from exploy.comparison import absolute_error
 from exploy.contract import Contract, GoldenTrace, Kind, Memory, Port, digest
 from exploy.runtime.controller import Controller
 from exploy.runtime.selftest import run_ticks
-from exploy.verify.compare import absolute_error
 
 _PORT_FIELDS = ("dtype", "shape", "kind", "unit", "frame", "limits", "gains", "finite")
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from exploy.verify.compare import Difference, absolute_error, difference
+from exploy.comparison import Difference, absolute_error, difference
 
 
 @dataclass(frozen=True)

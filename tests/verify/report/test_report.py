@@ -39,20 +39,19 @@ def opened(page: Path, *options: str) -> tuple[str, list[str]]:
     return result.stdout, [line for line in result.stderr.splitlines() if "CONSOLE" in line]
 
 
+def report_of(factory: Any, folder: Path) -> Content:
+    env, actor = factory()
+    return from_environment(export_environment_as_onnx(env, actor, folder), env, actor, steps=60)
+
+
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Content:
-    folder = tmp_path_factory.mktemp("good")
-    env, actor = robot()
-    path = export_environment_as_onnx(env, actor, folder)
-    return from_environment(path, env, actor, steps=60)
+    return report_of(robot, tmp_path_factory.mktemp("good"))
 
 
 @pytest.fixture(scope="module")
 def bad(tmp_path_factory: pytest.TempPathFactory) -> Content:
-    folder = tmp_path_factory.mktemp("bad")
-    env, actor = forgetful_robot()
-    path = export_environment_as_onnx(env, actor, folder)
-    return from_environment(path, env, actor, steps=60)
+    return report_of(forgetful_robot, tmp_path_factory.mktemp("bad"))
 
 
 # -- what it tells --------------------------------------------------------------------------------------------

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from exploy.comparison import Difference, absolute_error, difference
 from exploy.errors import LogError
 from exploy.runtime.controller import Controller
 from exploy.runtime.engine import Engine
 from exploy.runtime.logs.log import Log
 from exploy.runtime.ramp import Ramp
-from exploy.verify.compare import Difference, absolute_error, difference
 
 _TOLERANCE = 1e-4
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from exploy.comparison import absolute_error
 from exploy.runtime.model_file import ModelFile
-from exploy.verify.compare import absolute_error
 
 if TYPE_CHECKING:
     from exploy.diagnosis.diagnosis import Diagnosis

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exploy.comparison import absolute_error, difference
 from exploy.contract import STEP_COUNT, Contract, Kind
 from exploy.errors import ContractError
 from exploy.runtime.controller import Controller
 from exploy.runtime.latency import measure
 from exploy.runtime.model_file import ModelFile
 from exploy.runtime.selftest import run_ticks
-from exploy.verify.compare import absolute_error, difference
 from exploy.verify.report.content import Content, InputHistory, OutputHistory, output_history
+from exploy.verify.tally import Tally
 
 if TYPE_CHECKING:
     import torch
@@ -33,11 +34,11 @@ def from_trace(path: Path) -> Content:
     Raises:
         ContractError: If it is no exported file, or has no trace.
     """
-    file, controller = ModelFile.load(path), Controller.load(path)
+    file = ModelFile.load(path)
     trace = file.contract.trace
     if trace is None:
         raise ContractError(f"{path} has no golden trace; give the environment as well: module:factory.")
-    inputs, expected, engine = trace.input_arrays(), trace.output_arrays(), controller.new_engine()
+    inputs, expected, engine = trace.input_arrays(), trace.output_arrays(), Controller(file).new_engine()
     seen: dict[str, Compared] = {name: [] for name in expected}
     for tick in run_ticks(engine, inputs, trace.ticks):
         for name, values in expected.items():
@@ -77,23 +78,13 @@ def from_environment(
     from exploy.exporter.core.evaluation_mode import evaluation_mode
     from exploy.exporter.core.session_wrapper import SessionWrapper
     from exploy.verify.closed_loop import ClosedLoop
-    from exploy.verify.tally import Tally
 
     file = ModelFile.load(path)
     exportable = make_exportable_actor(actor)
     wrapper = SessionWrapper(path.parent, path.name, actor=exportable, optimize=False)
     session = _RecordedSession(wrapper, file.contract.decimation)
 
-    @dataclass
-    class RecordingTally(Tally):
-        seen: dict[str, Compared] = field(default_factory=dict)
-
-        def compare(self, name: str, expected: np.ndarray, got: np.ndarray, step: int, sub_step: int) -> None:
-            super().compare(name, expected, got, step, sub_step)
-            tick = step * file.contract.decimation + sub_step
-            self.seen.setdefault(name, []).append((tick, expected.copy(), got.copy()))
-
-    tally = RecordingTally(_TOLERANCE, _TOLERANCE)
+    tally = _RecordingTally(_TOLERANCE, _TOLERANCE, decimation=file.contract.decimation)
     loop = ClosedLoop(env, env.context_manager(), session, tally, 0, watch=lambda step: None)
     with evaluation_mode([exportable, *env.context_manager().modules]):
         loop.run(steps, after_step)
@@ -112,6 +103,18 @@ def from_environment(
         not_compared={name: why for name, why in tally.not_compared.items() if name not in tally.seen},
         diagnosis=check_environment(env, actor),
     )
+
+
+@dataclass
+class _RecordingTally(Tally):
+    """Keeps what it compares, and at which tick."""
+
+    decimation: int = 1
+    seen: dict[str, Compared] = field(default_factory=dict)
+
+    def compare(self, name: str, expected: np.ndarray, got: np.ndarray, step: int, sub_step: int) -> None:
+        super().compare(name, expected, got, step, sub_step)
+        self.seen.setdefault(name, []).append((step * self.decimation + sub_step, expected.copy(), got.copy()))
 
 
 class _RecordedSession:

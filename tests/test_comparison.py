@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from exploy.verify.compare import Difference, difference
+from exploy.comparison import Difference, difference
 
 reproducible = settings(derandomize=True, deadline=None, max_examples=300)
 NAN, INF = math.nan, math.inf
