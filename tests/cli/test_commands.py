@@ -245,6 +245,18 @@ def test_verify_of_another_environment_is_refused(tmp_path: Path) -> None:
     assert_fails(run("verify", path, f"{FACTORIES}:robot"), "does not belong to this environment")
 
 
+def test_nobody_is_blamed_where_the_reader_of_a_pipe_goes_away(policy: Path) -> None:
+    for arguments in (f"verify {policy} {FACTORIES}:robot --steps 20", f"inspect {policy}", f"verify {policy}"):
+        result = subprocess.run(
+            ["sh", "-c", f"{EXPLOY} {arguments} | true"],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert result.stderr == "", arguments
+
+
 def test_bench_shows_percentiles_a_histogram_and_a_rate(policy: Path) -> None:
     result = run("bench", policy, "--ticks", 400)
     assert result.returncode == 0, result.stderr

@@ -53,6 +53,10 @@ def users_code(what: str, *, apart: bool = True) -> Iterator[None]:
     except (KeyboardInterrupt, ExployError):
         raise
     except BaseException as error:
+        if isinstance(
+            error.__context__, BrokenPipeError
+        ):  # nobody reads what is printed, which is not the user's fault
+            raise
         raise FactoryError(f"{what} raised {type(error).__name__}: {error}") from error
 
 
