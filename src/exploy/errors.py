@@ -37,6 +37,14 @@ class ActorError(ExployError, ValueError):
     """The actor cannot be exported as it is (no state to register, an output that does not fit)."""
 
 
+class PolicyError(ActorError):
+    """A policy of a training library cannot be taken out of it as it is."""
+
+
+class CheckpointError(ExployError, ValueError):
+    """A checkpoint cannot be read, is of another library, or does not hold what a policy needs."""
+
+
 class EnvironmentError(ExployError, ValueError):
     """The environment breaks the interface of ExportableEnvironment."""
 

@@ -116,7 +116,8 @@ class Program:
     """Both paths of an environment as one graph module without side effects.
 
     The module takes the values of `inputs` and `memories` in that order, and returns the values of `default_outputs`
-    followed by those of `sub_step_outputs`.
+    followed by those of `sub_step_outputs`. Inputs and memories may have any size along the axis that `batch_axes` has
+    for them.
     """
 
     module: fx.GraphModule
@@ -127,6 +128,7 @@ class Program:
     frozen: list[FrozenTensor]
     weights: list[FrozenTensor] = field(default_factory=list)
     parameter_names: dict[str, str] = field(default_factory=dict)
+    batch_axes: dict[str, int] = field(default_factory=dict)
 
     @property
     def stored(self) -> list[FrozenTensor]:

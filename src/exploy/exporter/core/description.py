@@ -74,11 +74,11 @@ def build_metadata(
     properties = {
         "exploy_version": json.dumps(exploy.__version__),
         "decimation": str(contract.decimation),
-        "model_source": _to_json("model_source", model_source or {}),
+        "model_source": to_json("model_source", model_source or {}),
         METADATA_KEY: contract.to_json(),
     }
     for key, value in checked_metadata(env).items():
-        text = _storable(key, value if isinstance(value, str) else _to_json(f"metadata()[{key!r}]", value))
+        text = _storable(key, value if isinstance(value, str) else to_json(f"metadata()[{key!r}]", value))
         if properties.get(key, text) != text:
             raise MetadataError(
                 f"metadata() says {key} = {text}, but the file says {properties[key]}. Leave the key out of metadata()."
@@ -89,7 +89,7 @@ def build_metadata(
             raise MetadataError(
                 f"{name!r} is both a key of the model's metadata and a component with metadata. Rename one of them."
             )
-        properties[name] = _to_json(f"the metadata of {name!r}", value)
+        properties[name] = to_json(f"the metadata of {name!r}", value)
     return properties
 
 
@@ -160,7 +160,12 @@ def _frozen(item: FrozenTensor) -> Frozen:
     return Frozen(item.name, str(item.value.dtype), item.shape, digest(item.value), elements, item.declared)
 
 
-def _to_json(what: str, value: Any) -> str:
+def to_json(what: str, value: Any) -> str:
+    """A value as JSON has it.
+
+    Raises:
+        MetadataError: If it cannot be stored so.
+    """
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:

@@ -12,10 +12,11 @@ import torch
 from exploy.contract import STEP_COUNT, Contract
 from exploy.diagnosis.inferred_memories import InferredMemories
 from exploy.diagnosis.refusals import refuse_errors, refuse_random_operators
-from exploy.errors import ContractError, FileFormatError, LoweringError, OutputPathError, UnusedInputWarning
-from exploy.exporter.backends.onnx.file import replacing, serialize
+from exploy.errors import FileFormatError, LoweringError, UnusedInputWarning
+from exploy.exporter.backends.onnx.file import onnx_target, replacing, serialize
 from exploy.exporter.backends.onnx.lowering import lower
 from exploy.exporter.backends.onnx.two_paths import TwoPaths, join_paths
+from exploy.exporter.backends.onnx.versions import IR_VERSION, OPSET_VERSION, versions_for
 from exploy.exporter.capture.capture import ONE_AT_A_TIME, capture
 from exploy.exporter.capture.garbage import no_garbage_collection
 from exploy.exporter.capture.program import Program
@@ -25,13 +26,9 @@ from exploy.exporter.core.environment_checks import checked_decimation
 from exploy.exporter.core.evaluation_mode import evaluation_mode
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.runtime.model_file import seal
-from exploy.runtime.releases import support_of
 from exploy.runtime.session import open_session
 from exploy.verify.export_checks import check_against_environment, check_against_program, check_controller
 from exploy.verify.golden_trace import record_trace
-
-_OPSET_VERSION = 20
-_IR_VERSION = 11
 
 
 class ExportMode(Enum):
@@ -48,8 +45,8 @@ def export_environment_as_onnx(
     filename: str = "policy.onnx",
     model_source: dict[str, Any] | None = None,
     verbose: bool = False,
-    opset_version: int = _OPSET_VERSION,
-    ir_version: int = _IR_VERSION,
+    opset_version: int = OPSET_VERSION,
+    ir_version: int = IR_VERSION,
     *,
     target_onnxruntime: str | None = None,
     golden_trace: bool = True,
@@ -93,7 +90,7 @@ def export_environment_as_onnx(
     Raises:
         ExployError: One of its kinds for each thing that can be wrong; see `exploy.errors`.
     """
-    opset_version, ir_version = _versions_for(target_onnxruntime, opset_version, ir_version)
+    opset_version, ir_version = versions_for(target_onnxruntime, opset_version, ir_version)
     exporter = OnnxEnvironmentExporter(env, actor, opset_version, ir_version, verbose)
     exporter.golden_trace = golden_trace
     exporter.initial_memory = dict(initial_memory or {})
@@ -177,7 +174,7 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         Raises:
             ExployError: One of its kinds; nothing is written then.
         """
-        target = _target(onnx_path, onnx_file_name)
+        target = onnx_target(onnx_path, onnx_file_name)
         with ONE_AT_A_TIME, no_garbage_collection():
             return self._export(target, model_source)
 
@@ -230,44 +227,6 @@ class OnnxEnvironmentExporter(torch.nn.Module):
             check_controller(data)
         if self.verify_environment:
             check_against_environment(self.env, self.actor, program, session)
-
-
-def _versions_for(release: str | None, opset_version: int, ir_version: int) -> tuple[int, int]:
-    """Opset and IR version for a release of onnxruntime: the defaults lowered to what it reads.
-
-    Raises:
-        LoweringError: If the release is unknown, or cannot read a version that was asked for.
-    """
-    if release is None:
-        return opset_version, ir_version
-    try:
-        support = support_of(release)
-    except ContractError as error:
-        raise LoweringError(f"target_onnxruntime: {error}") from None
-    asked_for = [
-        f"{name}={version} (it reads {newest} at most)"
-        for name, version, default, newest in (
-            ("opset_version", opset_version, _OPSET_VERSION, support.opset),
-            ("ir_version", ir_version, _IR_VERSION, support.ir_version),
-        )
-        if version > newest and version != default
-    ]
-    if asked_for:
-        raise LoweringError(
-            f"onnxruntime {release} cannot read {' and '.join(asked_for)}. Leave that out, or choose a newer target."
-        )
-    return min(opset_version, support.opset), min(ir_version, support.ir_version)
-
-
-def _target(folder: str | Path, name: str) -> Path:
-    if not isinstance(name, str) or not name or not name.isprintable() or Path(name).name != name:
-        raise OutputPathError(f"The filename must be a plain name such as 'policy.onnx', got {name!r}.")
-    target = Path(folder).expanduser() / (name if name.endswith(".onnx") else f"{name}.onnx")
-    if target.is_dir():
-        raise OutputPathError(f"Cannot write {target}: it is a folder. Choose another filename.")
-    if target.parent.exists() and not target.parent.is_dir():
-        raise OutputPathError(f"Cannot write {target}: {target.parent} is a file. Choose another folder.")
-    return target
 
 
 def _warn_of_unused(contract: Contract) -> None:

@@ -18,24 +18,26 @@ _SECONDS_FOR_GIT = 5.0
 _ANOTHER_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")  # set while hooks run
 
 
-def provenance_of(env: object, model_source: dict[str, Any], opset: int, ir_version: int) -> Provenance:
-    """What is known about the making of a file from an environment.
+def provenance_of(
+    env: object | None, model_source: dict[str, Any], opset: int, ir_version: int, libraries: tuple[str, ...] = ()
+) -> Provenance:
+    """What is known about the making of a file from an environment, or with other libraries.
 
     The date is that of SOURCE_DATE_EPOCH where that is set, which makes two exports give the same bytes.
     """
     return Provenance(
-        versions=_versions(),
+        versions=_versions((*_VERSIONED, *libraries)),
         date=_date(),
         model_source=model_source,
         opset=opset,
         ir_version=ir_version,
-        git=_commit_of(type(env)),
+        git=None if env is None else _commit_of(type(env)),
     )
 
 
-def _versions() -> dict[str, str]:
+def _versions(packages: tuple[str, ...]) -> dict[str, str]:
     versions = {"exploy": exploy.__version__, "python": platform.python_version()}
-    for name in _VERSIONED:
+    for name in packages:
         with contextlib.suppress(package_metadata.PackageNotFoundError):
             versions[name] = package_metadata.version(name)
     return versions

@@ -13,6 +13,22 @@ from exploy.errors import ExployError, LoweringError, OutputPathError
 MAX_BYTES = 2**31 - 1
 
 
+def onnx_target(folder: str | Path, name: str) -> Path:
+    """The path of a file to be written, with `.onnx` added where it is missing.
+
+    Raises:
+        OutputPathError: If nothing can be written there.
+    """
+    if not isinstance(name, str) or not name or not name.isprintable() or Path(name).name != name:
+        raise OutputPathError(f"The filename must be a plain name such as 'policy.onnx', got {name!r}.")
+    target = Path(folder).expanduser() / (name if name.endswith(".onnx") else f"{name}.onnx")
+    if target.is_dir():
+        raise OutputPathError(f"Cannot write {target}: it is a folder. Choose another filename.")
+    if target.parent.exists() and not target.parent.is_dir():
+        raise OutputPathError(f"Cannot write {target}: {target.parent} is a file. Choose another folder.")
+    return target
+
+
 def serialize(model: ir.Model) -> bytes:
     """The bytes of a model with all its weights inside.
 

@@ -1,28 +1,27 @@
 """Program to ONNX, both paths in one plain graph."""
 
-import contextlib
 import copy
-import logging
 import re
 import traceback
-import warnings
 from collections.abc import Iterator
 
 import onnx_ir as ir
 import torch
 from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 from torch import fx
+from torch.export import Dim
 
 from exploy.errors import LoweringError
 from exploy.exporter.backends.onnx.exact_operators import replace_inexact_operators
+from exploy.exporter.backends.onnx.older_opsets import OLDEST_OF_TORCH, in_older_opset
 from exploy.exporter.capture.location import UNKNOWN
+from exploy.exporter.capture.noise import without_noise
 from exploy.exporter.capture.program import Program
 from exploy.exporter.capture.recording import WHERE
 
 _OPERATOR = re.compile(r"OpOverload\(op='(?P<op>[^']+)', overload='(?P<overload>[^']+)'\)")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _STACK_TRACE = "stack_trace"  # the one entry of a node's metadata that torch keeps through its own rewriting
-_NOISY_LOGGERS = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir")
 
 
 def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
@@ -34,26 +33,40 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
     examples = tuple(program.examples.values())
     for node in program.module.graph.nodes:
         node.meta[_STACK_TRACE] = node.meta.get(WHERE)
-    with _without_noise():
+    with without_noise():
         try:
             module = copy.deepcopy(program.module)
             replace_inexact_operators(module, examples)
-            exported = torch.export.export(module, examples)
+            exported = torch.export.export(module, examples, dynamic_shapes=_open_sizes(program))
             result = torch.onnx.export(
-                exported, opset_version=opset_version, dynamo=True, external_data=False, verbose=False
+                exported,
+                opset_version=max(opset_version, OLDEST_OF_TORCH),
+                dynamo=True,
+                external_data=False,
+                verbose=False,
             )
         except Exception as error:
             raise LoweringError(_explain(error)) from error
     assert result is not None
     model = result.model
+    model.ir_version = ir_version
+    if opset_version < OLDEST_OF_TORCH:
+        model = in_older_opset(model, opset_version)
     if model.opset_imports.get("") != opset_version:
         raise LoweringError(
             f"Opset {opset_version} was asked for, but the graph could only be expressed in opset "
             f"{model.opset_imports.get('')}. Choose another opset_version."
         )
-    model.ir_version = ir_version
     ClearMetadataAndDocStringPass()(model)
     return model
+
+
+def _open_sizes(program: Program) -> tuple[dict[int, Dim] | None, ...] | None:
+    """Which sizes are open, for each argument; None if all are fixed."""
+    if not program.batch_axes:
+        return None
+    axes = [program.batch_axes.get(name) for name in program.input_names]
+    return tuple(None if axis is None else {axis: Dim("batch")} for axis in axes)
 
 
 def _explain(error: BaseException) -> str:
@@ -80,19 +93,3 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
-
-
-@contextlib.contextmanager
-def _without_noise() -> Iterator[None]:
-    """Silence messages of the libraries below that a user can do nothing about; errors still raise."""
-    loggers = [logging.getLogger(name) for name in _NOISY_LOGGERS]
-    levels = [logger.level for logger in loggers]
-    try:
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

@@ -30,7 +30,7 @@ def join_paths(lowered: ir.Model, program: Program, decimation: int) -> TwoPaths
     memories that no sub-step reads.
     """
     graph = lowered.graph
-    _name_weights(graph, program)
+    name_weights(graph, program)
     for value, name in zip(graph.inputs, program.input_names, strict=True):
         value.name = name
     count = len(program.default_outputs)
@@ -76,7 +76,7 @@ def _model(lowered: ir.Model, graph: ir.Graph) -> ir.Model:
     return ir.Model(graph, ir_version=lowered.ir_version, producer_name="exploy")
 
 
-def _name_weights(graph: ir.Graph, program: Program) -> None:
+def name_weights(graph: ir.Graph, program: Program) -> None:
     """Call weights as the modules call them and other constants by number, avoiding the names of ports."""
     taken = {*program.input_names, *program.default_outputs, STEP_COUNT}
     values, names = list(graph.initializers.values()), []
@@ -95,7 +95,7 @@ def _path(graph: ir.Graph, outputs: dict[str, ir.Value], order: list[str]) -> ir
     if not outputs:
         return ir.Graph(inputs=[_copy_of(value) for value in graph.inputs], outputs=[], nodes=[], name=graph.name)
     path = ir.convenience.extract(graph, graph.inputs, list(outputs.values()))
-    _give_outputs_producers(path)
+    give_outputs_producers(path)
     internal = [value for node in path for value in node.outputs]
     prefix = _free_prefix([value.name or "" for value in path.inputs] + names + order)
     for index, value in enumerate(internal):
@@ -106,7 +106,7 @@ def _path(graph: ir.Graph, outputs: dict[str, ir.Value], order: list[str]) -> ir
     return path
 
 
-def _give_outputs_producers(graph: ir.Graph) -> None:
+def give_outputs_producers(graph: ir.Graph) -> None:
     """Put an Identity before outputs that are inputs, weights, or the same value as another output."""
     seen: set[ir.Value] = set()
     for index, value in enumerate(graph.outputs):

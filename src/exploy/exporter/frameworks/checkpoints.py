@@ -1,0 +1,68 @@
+"""Reads checkpoints, without running code that is in them."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from exploy.errors import CheckpointError
+
+
+def load_tensors(path: str | Path) -> dict[str, Any]:
+    """The contents of a checkpoint that torch.save() wrote, on the CPU; only tensors and plain values are read.
+
+    Raises:
+        CheckpointError: If there is no such file, it is no checkpoint, or it holds other objects.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise CheckpointError(f"There is no checkpoint {path}.")
+    try:
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise CheckpointError(
+            f"{path} holds more than tensors and plain values, or is damaged; its objects are not loaded, since that "
+            f"would run code in the file ({reason})."
+        ) from error
+    except Exception as error:
+        raise CheckpointError(
+            f"{path} is no checkpoint that torch can read: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(loaded, dict):
+        raise CheckpointError(f"{path} holds a {type(loaded).__name__}, where a dictionary was expected.")
+    return loaded
+
+
+def entry(loaded: dict[str, Any], path: str | Path, *keys: str, library: str) -> Any:
+    """The first of some entries of a checkpoint that is there.
+
+    Raises:
+        CheckpointError: With all keys that were looked for and those that are there, if none is.
+    """
+    for key in keys:
+        if key in loaded:
+            return loaded[key]
+    present = ", ".join(map(str, list(loaded)[:12])) or "nothing"
+    raise CheckpointError(
+        f"{path} is no checkpoint of {library}: looked for {' or '.join(map(repr, keys))}, found {present}."
+    )
+
+
+def load_into(module: torch.nn.Module, state: Any, path: str | Path, what: str) -> None:
+    """Load a state dictionary into a module, all of it.
+
+    Raises:
+        CheckpointError: If keys are missing or unknown, or shapes differ.
+    """
+    try:
+        missing, unknown = module.load_state_dict(state, strict=False)
+    except Exception as error:
+        lines = "; ".join(line.strip() for line in str(error).splitlines()[1:4]) or str(error)
+        raise CheckpointError(f"{path} does not fit {what}: {lines}") from error
+    if missing or unknown:
+        parts = [
+            f"{title} {', '.join(keys[:6])}" for title, keys in (("missing", missing), ("unknown", unknown)) if keys
+        ]
+        raise CheckpointError(f"{path} does not fit {what}: {'; '.join(parts)}. Is it of another network?")

@@ -1,0 +1,33 @@
+"""Copies of modules that belong to a training run, which is left as it is."""
+
+import copy
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+T = TypeVar("T")
+
+
+def own_copy(module: T) -> T:
+    """A copy of a module (or of anything that holds some) on the CPU, in evaluation mode, apart from any gradients."""
+    with _DetachedCopies():
+        copied = copy.deepcopy(module)
+    if isinstance(copied, torch.nn.Module):
+        copied.cpu().eval().requires_grad_(False)
+    return copied
+
+
+class _DetachedCopies(TorchFunctionMode):
+    """Lets tensors be copied that are results of a computation with gradients, which torch refuses."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is torch.Tensor.__deepcopy__:
+            tensor, memo = args
+            if id(tensor) not in memo:
+                memo[id(tensor)] = tensor.detach().cpu().clone()
+            return memo[id(tensor)]
+        return func(*args, **(kwargs or {}))

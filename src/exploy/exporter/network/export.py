@@ -1,0 +1,112 @@
+"""Exports a policy alone: captured, lowered, described, checked, written."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+import exploy
+from exploy.contract import METADATA_KEY, Contract
+from exploy.errors import MetadataError
+from exploy.exporter.backends.onnx.file import onnx_target, replacing, serialize
+from exploy.exporter.backends.onnx.lowering import lower
+from exploy.exporter.backends.onnx.versions import IR_VERSION, OPSET_VERSION, versions_for
+from exploy.exporter.capture.capture import ONE_AT_A_TIME
+from exploy.exporter.capture.garbage import no_garbage_collection
+from exploy.exporter.core.description import summary, to_json
+from exploy.exporter.core.evaluation_mode import evaluation_mode
+from exploy.exporter.network.capture import capture_policy
+from exploy.exporter.network.policy import Policy
+from exploy.exporter.network.ports import Names, describe_policy, name_ports
+from exploy.runtime.model_file import seal
+from exploy.verify.golden_trace import record_trace
+from exploy.verify.policy_checks import check_against_policy
+
+
+class ExportOptions(TypedDict, total=False):
+    """Options that every export of a policy alone takes; see `export_policy()`."""
+
+    obs_names: Names | None
+    action_names: Sequence[str] | None
+    rate_hz: float | None
+    dynamic_batch: bool
+    opset_version: int
+    ir_version: int
+    target_onnxruntime: str | None
+    golden_trace: bool
+    model_source: dict[str, Any] | None
+    verbose: bool
+
+
+def export_policy(
+    policy: Policy,
+    path: str | Path,
+    *,
+    obs_names: Names | None = None,
+    action_names: Sequence[str] | None = None,
+    rate_hz: float | None = None,
+    dynamic_batch: bool = False,
+    opset_version: int = OPSET_VERSION,
+    ir_version: int = IR_VERSION,
+    target_onnxruntime: str | None = None,
+    golden_trace: bool = True,
+    model_source: dict[str, Any] | None = None,
+    verbose: bool = False,
+) -> Path:
+    """Export a policy alone as one ONNX file: observations in, actions first out, memories last.
+
+    The file is compared with the policy over steps from random observations before it takes its place; a failed export
+    leaves no new file and no changed one.
+
+    Args:
+        policy: The policy; exported in evaluation mode.
+        path: The file to write; `.onnx` is added where it is missing, and its folder is made.
+        obs_names: A name for each element of the observation; by port where there are several.
+        action_names: A name for each element of the actions.
+        rate_hz: Policy steps in a second.
+        dynamic_batch: Leave the number of robots open, as the size `batch`; otherwise it is 1.
+        opset_version: Version of the ONNX operators.
+        ir_version: Version of the ONNX file format.
+        target_onnxruntime: The release of onnxruntime on the robot, such as "1.20".
+        golden_trace: Store some steps by which the file can test itself on the robot.
+        model_source: Where the policy comes from, stored in the metadata.
+        verbose: Print a summary of the file.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ExployError: One of its kinds for each thing that can be wrong; see `exploy.errors`.
+    """
+    opset_version, ir_version = versions_for(target_onnxruntime, opset_version, ir_version)
+    target = onnx_target(Path(path).parent, Path(path).name)
+    if not isinstance(model_source, dict | None):
+        raise MetadataError(f"model_source must be a dictionary, got {type(model_source).__name__}.")
+    with ONE_AT_A_TIME, no_garbage_collection(), evaluation_mode([policy]):
+        program = capture_policy(policy, dynamic_batch=dynamic_batch)
+        model = lower(program, opset_version, ir_version)
+        name_ports(model, program)
+        contract = describe_policy(policy, program, model, obs_names, action_names, rate_hz, model_source)
+        if golden_trace:
+            traced = capture_policy(policy, dynamic_batch=False) if dynamic_batch else program
+            contract = dataclasses.replace(contract, trace=record_trace(traced, contract))
+        model.metadata_props.update(_metadata(contract))
+        data = seal(serialize(model))
+        check_against_policy(policy, data, program.precision)
+        with replacing(target) as temporary:
+            temporary.write_bytes(data)
+    if verbose:
+        print(f"{target} ({len(data) / 1024:.1f} KiB), one rate")
+        print(summary(contract))
+    return target
+
+
+def _metadata(contract: Contract) -> dict[str, str]:
+    properties = {
+        "exploy_version": json.dumps(exploy.__version__),
+        "decimation": "1",
+        "model_source": to_json("model_source", dict(contract.provenance.model_source)),
+        METADATA_KEY: contract.to_json(),
+    }
+    return properties if contract.hz is None else properties | {"update_rate": str(contract.hz)}

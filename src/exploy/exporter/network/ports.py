@@ -1,0 +1,118 @@
+"""The ports of a lowered policy, and what its contract says about them."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from exploy.contract import Contract, Kind, Memory, Port, terms_of
+from exploy.errors import MetadataError
+from exploy.exporter.backends.onnx.two_paths import give_outputs_producers, name_weights
+from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, MemoryPort, Program
+from exploy.exporter.core.description import describe_memory
+from exploy.exporter.core.provenance import provenance_of
+from exploy.exporter.network.policy import BATCH, Policy, PolicyState
+
+Names = Sequence[str] | Mapping[str, Sequence[str]]
+
+
+def name_ports(model: ir.Model, program: Program) -> None:
+    """Give the inputs, outputs, weights and open sizes of a lowered model their names."""
+    graph = model.graph
+    name_weights(graph, program)
+    give_outputs_producers(graph)
+    ports = {*program.input_names, *program.default_outputs}
+    for index, value in enumerate(value for node in graph for value in node.outputs):
+        value.name = f"{value.name or index}_" if value.name in ports else value.name
+    for values, names in ((graph.inputs, program.input_names), (graph.outputs, program.default_outputs)):
+        for value, name in zip(values, names, strict=True):
+            value.name = name
+            assert value.shape is not None
+            value.shape = ir.Shape([size if isinstance(size, int) else BATCH for size in value.shape])
+    graph.name = "policy"
+
+
+def describe_policy(
+    policy: Policy,
+    program: Program,
+    model: ir.Model,
+    obs_names: Names | None,
+    action_names: Sequence[str] | None,
+    rate_hz: float | None,
+    model_source: dict[str, Any] | None,
+) -> Contract:
+    """The contract of a policy's file.
+
+    Raises:
+        MetadataError: If names do not fit the ports, or the rate is none.
+    """
+    inputs = [_port(value, program) for value in model.graph.inputs]
+    outputs = [_port(value, program) for value in model.graph.outputs]
+    names = _names_by_port(obs_names, policy) | ({} if action_names is None else {ACTIONS: action_names})
+    inputs, outputs = ([_with_names(port, names) for port in ports] for ports in (inputs, outputs))
+    observed = next((port for port in inputs if port.name == OBSERVATIONS), None)
+    observation_names = (observed.names or ()) if observed is not None else ()
+    return Contract(
+        decimation=1,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        memories=tuple(_memory(memory, state) for memory, state in zip(program.memories, policy.states, strict=True)),
+        observation_names=observation_names,
+        observation_terms=terms_of(observation_names),
+        sim_dt=None if rate_hz is None else 1 / _checked_rate(rate_hz),
+        provenance=provenance_of(
+            None, model_source or {}, model.graph.opset_imports[""], model.ir_version, policy.libraries
+        ),
+    )
+
+
+def _memory(memory: MemoryPort, state: PolicyState) -> Memory:
+    """A memory as it starts for one robot, which serves any number of them."""
+    return describe_memory(dataclasses.replace(memory, initial=state.initial(1)))
+
+
+def _port(value: ir.Value, program: Program) -> Port:
+    assert value.name is not None and value.dtype is not None and value.shape is not None
+    fed_back = {name for memory in program.memories for name in (memory.input_name, memory.output_name)}
+    shape = tuple(size if isinstance(size, int) else str(size.value) for size in value.shape)
+    kind = Kind.MEMORY if value.name in fed_back else _KINDS.get(value.name)
+    return Port(value.name, str(value.dtype.numpy()), shape, kind)
+
+
+_KINDS = {OBSERVATIONS: Kind.OBSERVATIONS, ACTIONS: Kind.ACTIONS}
+
+
+def _names_by_port(names: Names | None, policy: Policy) -> dict[str, Sequence[str]]:
+    if names is None:
+        return {}
+    ports = [item.name for item in policy.inputs]
+    if not isinstance(names, Mapping):
+        if len(ports) > 1:
+            raise MetadataError(
+                f"The policy reads {', '.join(ports)}; give obs_names as a dictionary with lists by these names."
+            )
+        return {ports[0]: names}
+    unknown = [name for name in names if name not in ports]
+    if unknown:
+        raise MetadataError(f"obs_names has {', '.join(unknown)}, but the policy reads {', '.join(ports)}.")
+    return dict(names)
+
+
+def _with_names(port: Port, names: Mapping[str, Sequence[str]]) -> Port:
+    if port.name not in names:
+        return port
+    given, width = names[port.name], port.shape[-1]
+    is_list = not isinstance(given, str) and all(isinstance(name, str) for name in given)
+    if not is_list or len(given) != width or len(set(given)) != len(given):
+        what = "action_names" if port.name == ACTIONS else "obs_names"
+        raise MetadataError(
+            f"{what} must have {width} different texts, one for each element of {port.name!r}, got {given!r}."
+        )
+    return dataclasses.replace(port, names=tuple(given))
+
+
+def _checked_rate(rate_hz: float) -> float:
+    if isinstance(rate_hz, bool) or not isinstance(rate_hz, int | float) or not 0 < rate_hz < float("inf"):
+        raise MetadataError(f"rate_hz must be the number of policy steps in a second, such as 50, got {rate_hz!r}.")
+    return float(rate_hz)

@@ -1,0 +1,58 @@
+"""The check that every export of a policy alone makes of its file: against the policy itself."""
+
+import numpy as np
+import torch
+
+from exploy.comparison import difference
+from exploy.errors import VerificationError
+from exploy.exporter.core.components import to_numpy
+from exploy.exporter.network.policy import Policy, Tensors
+from exploy.runtime.controller import Controller
+from exploy.runtime.fault import Guards
+from exploy.verify.export_checks import TOLERANCE, check_controller
+
+_STEPS = 8
+_BATCHES = (1, 2, 5)
+
+
+def check_against_policy(policy: Policy, data: bytes, precision: float = 0.0) -> None:
+    """Let the controller that runs on robots run the file beside the policy, from random observations.
+
+    A file that leaves the number of robots open is run for several numbers of them.
+
+    Args:
+        policy: The policy, in evaluation mode.
+        data: The bytes of the file.
+        precision: The relative resolution of the floats in it.
+
+    Raises:
+        VerificationError: If an output or a memory differs; the message names it.
+        ContractError: If the controller cannot load the file.
+    """
+    check_controller(data)
+    is_open = any(isinstance(size, str) for port in Controller.load(data).contract.inputs for size in port.shape)
+    for batch in _BATCHES if is_open else _BATCHES[:1]:
+        _check_at(policy, data, batch, max(TOLERANCE, 10 * precision))
+
+
+def _check_at(policy: Policy, data: bytes, batch: int, rtol: float) -> None:
+    controller = Controller.load(data, guards=Guards.off(), sizes={"batch": batch} if batch > 1 else {})
+    generator = torch.Generator().manual_seed(1)
+    states: Tensors = tuple(state.initial(batch) for state in policy.states)
+    for step in range(_STEPS):
+        inputs = tuple(item.draw(batch, generator) for item in policy.inputs)
+        with torch.no_grad():
+            outputs, states = policy.step(inputs, states)
+        fed = {item.name: to_numpy(value) for item, value in zip(policy.inputs, inputs, strict=True)}
+        got = controller.step({name: value for name, value in fed.items() if name in controller.inputs})
+        for name, value in zip(policy.outputs, outputs, strict=True):
+            _compare(name, to_numpy(value), got[name], step, rtol)
+
+
+def _compare(name: str, expected: np.ndarray, got: np.ndarray, step: int, rtol: float) -> None:
+    found = difference(expected, got, TOLERANCE, rtol, by_largest=True)
+    if found is not None:
+        raise VerificationError(
+            f"The file does not agree with the policy: output {name!r}, {found} (step {step}). Nothing was written. "
+            "A reason can be Python state that the policy changes, or an operator whose ONNX form is another."
+        )
