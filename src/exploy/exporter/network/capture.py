@@ -75,6 +75,7 @@ def _graph_of(policy: Policy, arguments: Tensors, axes: list[int | None] | None)
     module = exported.module(check_guards=False)
     assert isinstance(module, fx.GraphModule)
     module.graph.set_codegen(fx.graph.CodeGen())
+    module.graph.eliminate_dead_code()
     module.recompile()
     for node in module.graph.nodes:
         node.meta[WHERE] = _line_of(node.meta.get("stack_trace") or "")

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from exploy.errors import ActorError
+from exploy.errors import ActorError, PolicyError
 from exploy.exporter.core.actor import ExportableActor
 
 BATCH = "batch"
@@ -98,6 +98,7 @@ class Policy(ExportableActor):
         self.outputs = tuple(outputs)
         self.libraries = tuple(libraries)
         self._state: Tensors | None = None
+        _refuse_clashes(self)
 
     @abstractmethod
     def step(self, inputs: Tensors, states: Tensors) -> tuple[Tensors, Tensors]:
@@ -159,9 +160,21 @@ class Policy(ExportableActor):
         return state
 
 
+def _refuse_clashes(policy: Policy) -> None:
+    """Refuse two ports of one name."""
+    names = [*(item.name for item in policy.inputs), *policy.outputs]
+    names += [name for state in policy.states for name in (state.input_name, state.output_name)]
+    clashes = sorted({name for name in names if names.count(name) > 1})
+    if clashes:
+        raise PolicyError(
+            f"Two ports of the file would be called {', '.join(clashes)}: an observation must not have the name of "
+            "another one, of the actions or of a memory. Rename it in the environment."
+        )
+
+
 def sized(shape: Shape, batch: int) -> tuple[int, ...]:
     """A shape for some number of robots."""
-    return tuple(size if isinstance(size, int) else batch for size in shape)
+    return tuple(batch if size == BATCH else int(size) for size in shape)
 
 
 def _along(flags: torch.Tensor, shape: Shape) -> torch.Tensor:

@@ -54,7 +54,7 @@ class _Tape:
 
     def op(self, name: str, *inputs: ir.Value, **attributes: Any) -> ir.Value:
         node = ir.node(name, inputs, attributes=attributes)
-        node.outputs[0].name = f"{self._like.outputs[0].name}_{len(self.nodes)}"
+        node.outputs[0].name = f"{self._like.outputs[0].name}/{len(self.nodes)}"
         self.nodes.append(node)
         return node.outputs[0]
 
@@ -152,7 +152,7 @@ def _split_sizes(node: ir.Node, tape: _Tape) -> None:
     part = -(-size // count)
     sizes = [min(part, size - part * index) for index in range(count)]
     constant = ir.node("Constant", [], attributes={"value": ir.tensor(np.array(sizes, dtype=np.int64))})
-    constant.outputs[0].name = f"{node.outputs[0].name}_sizes"
+    constant.outputs[0].name = f"{node.outputs[0].name}/sizes"
     assert node.graph is not None
     node.graph.insert_before(node, constant)
     node.resize_inputs(2)
@@ -166,6 +166,17 @@ def _reshape(node: ir.Node, tape: _Tape) -> None:
     if node.attributes.get_int("allowzero", 0) and sizes is not None and not sizes.numpy().all():
         raise LoweringError("A Reshape to a size of 0 has no form in older opsets.")
     node.attributes.pop("allowzero", None)
+
+
+def _part_of_a_shape(node: ir.Node, tape: _Tape) -> ir.Value | None:
+    """Before opset 15, a shape is given whole."""
+    if not {"start", "end"} & set(node.attributes):
+        return None
+    (x,) = node.inputs
+    assert x is not None and x.shape is not None
+    start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", x.shape.rank())
+    bounds = [tape.op("Constant", value=ir.tensor(np.array([bound], dtype=np.int64))) for bound in (start, end)]
+    return tape.op("Slice", tape.op("Shape", x), *bounds)
 
 
 def _softmax_over_the_last(node: ir.Node, tape: _Tape) -> None:
@@ -183,6 +194,7 @@ _REWRITES: tuple[tuple[int, tuple[str, ...], Rewrite], ...] = (
     (18, _REDUCTIONS, _second_input_as("axes")),
     (18, ("Split",), _split_sizes),
     (17, ("LayerNormalization",), _layer_normalization),
+    (15, ("Shape",), _part_of_a_shape),
     (14, ("Reshape",), _reshape),
     (13, ("ReduceSum", "Squeeze", "Unsqueeze"), _second_input_as("axes")),
     (13, ("Split",), _second_input_as("split")),

@@ -1,0 +1,72 @@
+"""Export of a policy network alone, for actor-critic modules with a transformer or a recurrent network."""
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from exploy.errors import OutputPathError
+from exploy.exporter.backends.onnx.file import onnx_target
+from exploy.exporter.frameworks.gbc import actor_from_model
+from exploy.exporter.network.export import export_policy
+from exploy.exporter.network.ports import Names
+
+_OPSET_VERSION = 14
+_OPSET_VERSION_OF_RECURRENT = 11
+
+
+def export_policy_as_onnx(
+    actor_critic: object,
+    path: str | Path,
+    normalizer: object | None = None,
+    filename: str = "policy.onnx",
+    verbose: bool = False,
+    *,
+    ref_normalizer: object | None = None,
+    opset_version: int | None = None,
+    dynamic_batch: bool = False,
+    obs_names: Names | None = None,
+    action_names: list[str] | None = None,
+    rate_hz: float | None = None,
+    model_source: dict[str, Any] | None = None,
+) -> None:
+    """Export a trained actor-critic policy to ONNX for deployment.
+
+    The ports are `obs` and `actions`; `ref_obs` and `ref_mask` where the actor has an embedding for reference
+    observations; `h_in`, `h_out`, `c_in` and `c_out` (an LSTM) or `h_in` and `h_out` (a GRU) where the policy is
+    recurrent. The module and the normaliser stay as they are, whatever mode and device they are in.
+
+    Args:
+        actor_critic: The trained actor-critic torch module.
+        path: The folder to write to; made if it does not exist.
+        normalizer: The normaliser of `obs`, put into the file; None for none.
+        filename: The name of the file.
+        verbose: Print what the file takes and gives.
+        ref_normalizer: The normaliser of `ref_obs`; None for none.
+        opset_version: Version of the ONNX operators; 14, and 11 for recurrent policies, if not given.
+        dynamic_batch: Leave the number of robots open; otherwise it is 1.
+        obs_names: A name for each element of the observation; by port where there are several.
+        action_names: A name for each element of the actions.
+        rate_hz: Policy steps in a second.
+        model_source: Where the policy comes from, stored in the metadata.
+
+    Raises:
+        ExployError: One of its kinds for each thing that can be wrong; nothing is written then.
+    """
+    if not isinstance(path, str | Path):
+        raise OutputPathError(f"The path must be that of a folder, got {path!r}.")
+    policy = actor_from_model(actor_critic, normalizer, ref_normalizer)
+    if opset_version is None:
+        opset_version = _OPSET_VERSION_OF_RECURRENT if policy.states else _OPSET_VERSION
+    export_policy(
+        policy,
+        onnx_target(path, filename),
+        obs_names=obs_names,
+        action_names=action_names,
+        rate_hz=rate_hz,
+        dynamic_batch=dynamic_batch,
+        opset_version=opset_version,
+        ir_version=onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset_version)]),
+        model_source=model_source,
+        verbose=verbose,
+    )
