@@ -15,7 +15,7 @@ def own_module(
     graph: fx.Graph, recording: Recording, roots: dict[str, object]
 ) -> tuple[fx.GraphModule, dict[str, str]]:
     """The graph as a module that owns copies of its constants on the CPU, and names for those that are weights."""
-    graph.eliminate_dead_code(is_impure_node=_has_effect)
+    graph.eliminate_dead_code(is_impure_node=has_effect)
     _make_portable(graph)
     constants: dict[str, torch.Tensor] = {}
     for node in graph.nodes:
@@ -49,7 +49,8 @@ def _weight_names(recording: Recording, constants: dict[str, torch.Tensor], root
     return {name: known[address] for name, address in addresses.items() if address in known}
 
 
-def _has_effect(node: fx.Node) -> bool:
+def has_effect(node: fx.Node) -> bool:
+    """Whether a node matters even if nothing reads it; drawing random numbers does not."""
     return node.op in ("placeholder", "output") or bool(mutated_arguments(node))
 
 
@@ -64,7 +65,7 @@ def _make_portable(graph: fx.Graph) -> None:
             node.args = fx.node.map_aggregate(node.args, moved)
             kwargs = {name: None if name == "generator" else value for name, value in node.kwargs.items()}
             node.kwargs = fx.node.map_aggregate(kwargs, moved)
-    graph.eliminate_dead_code(is_impure_node=_has_effect)
+    graph.eliminate_dead_code(is_impure_node=has_effect)
 
 
 def plain_copy(tensor: torch.Tensor) -> torch.Tensor:

@@ -10,6 +10,18 @@ from exploy.errors import CheckpointError
 
 
 def load_tensors(path: str | Path) -> dict[str, Any]:
+    """The dictionary in a checkpoint that torch.save() wrote; see load_values().
+
+    Raises:
+        CheckpointError: If it cannot be read, or holds something else.
+    """
+    loaded = load_values(path)
+    if not isinstance(loaded, dict):
+        raise CheckpointError(f"{path} holds a {type(loaded).__name__}, where a dictionary was expected.")
+    return loaded
+
+
+def load_values(path: str | Path) -> Any:
     """The contents of a checkpoint that torch.save() wrote, on the CPU; only tensors and plain values are read.
 
     Raises:
@@ -19,7 +31,7 @@ def load_tensors(path: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise CheckpointError(f"There is no checkpoint {path}.")
     try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         reason = str(error).strip().splitlines()[0]
         raise CheckpointError(
@@ -30,9 +42,6 @@ def load_tensors(path: str | Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{path} is no checkpoint that torch can read: {type(error).__name__}: {error}"
         ) from error
-    if not isinstance(loaded, dict):
-        raise CheckpointError(f"{path} holds a {type(loaded).__name__}, where a dictionary was expected.")
-    return loaded
 
 
 def entry(loaded: dict[str, Any], path: str | Path, *keys: str, library: str) -> Any:

@@ -6,6 +6,7 @@ import torch
 from torch import fx
 
 from exploy.errors import CaptureError, ExployError, RandomOperatorError
+from exploy.exporter.capture.graph_module import has_effect
 from exploy.exporter.capture.location import UNKNOWN
 from exploy.exporter.capture.noise import without_noise
 from exploy.exporter.capture.program import MemoryPort, Port, Program
@@ -75,7 +76,7 @@ def _graph_of(policy: Policy, arguments: Tensors, axes: list[int | None] | None)
     module = exported.module(check_guards=False)
     assert isinstance(module, fx.GraphModule)
     module.graph.set_codegen(fx.graph.CodeGen())
-    module.graph.eliminate_dead_code()
+    module.graph.eliminate_dead_code(is_impure_node=has_effect)
     module.recompile()
     for node in module.graph.nodes:
         node.meta[WHERE] = _line_of(node.meta.get("stack_trace") or "")
