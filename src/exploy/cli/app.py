@@ -1,5 +1,6 @@
 """The commands, with their options and help. What they do is in modules of their own, imported when they run."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,12 +18,28 @@ app = typer.Typer(
 )
 
 _FACTORY = "A function without arguments that returns (environment, actor), as module:function or path.py:function."
+_SOURCE = f"{_FACTORY} With --from, the checkpoint of a trainer."
+_FROM = "Take the policy alone from a checkpoint of this library. One of sb3 is code that is run: it must be trusted."
+_ENV = "The environment that it was trained in, for its spaces: an id of gymnasium, or a function."
+_SET = "Any other argument of the library's export_policy(); JSON, or a text."
+_POLICY: dict[str, Any] = {"rich_help_panel": "Options with --from"}
 PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY.ONNX", help="An exported file.")]
 Factory = Annotated[str, typer.Argument(metavar="MODULE:FACTORY", help=_FACTORY)]
 OptionalFactory = Annotated[str | None, typer.Argument(metavar="[MODULE:FACTORY]", help=_FACTORY)]
 Steps = Annotated[int, typer.Option(min=1, help="Policy steps to make.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Threads = Annotated[int, typer.Option(min=1, max=256, help="Threads that onnxruntime computes with.")]
+
+
+class Library(StrEnum):
+    """Training libraries whose checkpoints can be exported."""
+
+    sb3 = "sb3"
+    rsl_rl = "rsl_rl"
+    skrl = "skrl"
+    rl_games = "rl_games"
+    cleanrl = "cleanrl"
+    gbc = "gbc"
 
 
 def _example(*lines: str) -> dict[str, Any]:
@@ -72,9 +89,15 @@ def check(factory: Factory, steps: Steps = 20, as_json: AsJson = False) -> None:
     run(factory, steps, as_json)
 
 
-@app.command(**_example("exploy export my_project.export:make -o policy.onnx"))
+@app.command(
+    **_example(
+        "exploy export my_project.export:make -o policy.onnx",
+        "exploy export --from sb3 model.zip --vecnormalize vn.pkl -o policy.onnx",
+    )
+)
 def export(
-    factory: Factory,
+    source: Annotated[str, typer.Argument(metavar="MODULE:FACTORY|CHECKPOINT", help=_SOURCE)],
+    library: Annotated[Library | None, typer.Option("--from", help=_FROM)] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("policy.onnx"),
     strict: Annotated[bool, typer.Option(help="Check the environment first, and refuse errors.")] = True,
     infer_memory: Annotated[bool, typer.Option("--infer-memory", help="Register forgotten memories.")] = False,
@@ -82,20 +105,33 @@ def export(
     trace: Annotated[bool, typer.Option(help="Store steps by which the file can test itself.")] = True,
     opset: Annotated[int, typer.Option(min=1, help="Version of the ONNX operators.")] = 20,
     target_onnxruntime: Annotated[str | None, typer.Option(help="Release on the robot, such as 1.20.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Policy steps in a second.", **_POLICY)] = None,
+    dynamic_batch: Annotated[
+        bool, typer.Option("--dynamic-batch", help="Leave the number of robots open.", **_POLICY)
+    ] = False,
+    obs_names: Annotated[str | None, typer.Option(help="Names of its elements: a,b,c.", **_POLICY)] = None,
+    action_names: Annotated[str | None, typer.Option(help="Names of its elements: a,b,c.", **_POLICY)] = None,
+    config: Annotated[Path | None, typer.Option(help="The run's configuration, agent.yaml.", **_POLICY)] = None,
+    agent: Annotated[str | None, typer.Option(metavar="MODULE:CLASS", help="The network's class.", **_POLICY)] = None,
+    env: Annotated[str | None, typer.Option(metavar="ID|MODULE:FUNCTION", help=_ENV, **_POLICY)] = None,
+    vecnormalize: Annotated[Path | None, typer.Option(help="VecNormalize of sb3; code, too.", **_POLICY)] = None,
+    said: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=_SET, **_POLICY)] = None,
 ) -> None:
-    """Export an environment and its actor, verified, as one ONNX file."""
+    """Export an environment and its actor, or the policy in a trainer's checkpoint, verified, as one ONNX file."""
+    common = {"golden_trace": trace, "opset_version": opset, "target_onnxruntime": target_onnxruntime}
+    given = {"config": config, "agent": agent, "env": env, "vecnormalize": vecnormalize}
+    ports = {"rate_hz": rate, "dynamic_batch": dynamic_batch, "obs_names": obs_names, "action_names": action_names}
+    if library is not None:
+        from exploy.cli.export_checkpoint import run as run_checkpoint
+
+        run_checkpoint(library.value, source, output, given, said or [], ports | common, infer_memory or allow_random)
+        return
+    refused = [name for name, value in {**given, **ports, "set": said}.items() if value]
+    if refused:
+        raise typer.BadParameter(f"{', '.join(refused)}: only with --from, for the policy in a checkpoint.")
     from exploy.cli.export import run
 
-    run(
-        factory,
-        output,
-        strict=strict,
-        infer_memory=infer_memory,
-        allow_random=allow_random,
-        golden_trace=trace,
-        opset_version=opset,
-        target_onnxruntime=target_onnxruntime,
-    )
+    run(source, output, strict=strict, infer_memory=infer_memory, allow_random=allow_random, **common)
 
 
 @app.command(**_example("exploy verify policy.onnx", "exploy verify policy.onnx my_project.export:make"))

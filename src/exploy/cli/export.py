@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 
 from exploy.cli import factory
@@ -35,9 +36,13 @@ def run(name: str, target: Path, **options: Any) -> None:
         print_diagnosis(console, error.diagnosis)
         console.print("Nothing was written; --no-strict exports all the same.", highlight=False)
         raise typer.Exit(FOUND) from None
+    unchecked = "" if options.get("strict") else " The environment was not checked for forgotten state (--no-strict)."
+    print_file(console, path, f"verified against the captured program and the live environment.{unchecked}")
+
+
+def print_file(console: Console, path: Path, verified: str) -> None:
+    """Print what a new file takes and gives, and by what it was verified."""
     file = ModelFile.load(path)
     console.print(ports_table(file.contract))
     made = f"{path} ({len(file.data) / 1024:.1f} KiB): {rates_in_words(file.contract)}"
-    unchecked = "" if options.get("strict") else " The environment was not checked for forgotten state (--no-strict)."
-    text = f"{made}; verified against the captured program and the live environment.{unchecked}"
-    console.print(escape(text), highlight=False, soft_wrap=True)
+    console.print(escape(f"{made}; {verified}"), highlight=False, soft_wrap=True)

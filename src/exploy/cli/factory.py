@@ -4,7 +4,7 @@ import contextlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -23,17 +23,27 @@ def load(name: str) -> "tuple[ExportableEnvironment, torch.nn.Module]":
     Raises:
         FactoryError: If there is none, it raises, or it returns anything but an environment and an actor.
     """
+    function = find(name)
+    with users_code(f"{name}()"):
+        result = function()
+    return _checked(name, result)
+
+
+def find(name: str) -> Callable[..., Any]:
+    """The function or class of that name, `module:function` or `path.py:function`.
+
+    Raises:
+        FactoryError: If there is none.
+    """
     module_name, separator, attribute = name.rpartition(":")
     if not separator or not module_name or not attribute:
         raise FactoryError(f"Expected module:function, such as my_project.export:make, got {name!r}.")
     need_torch()
-    function = getattr(_module(module_name), attribute, None)
+    function: Callable[..., Any] | None = getattr(_module(module_name), attribute, None)
     if not callable(function):
         found = "no such thing" if function is None else f"{type(function).__name__}, which cannot be called"
         raise FactoryError(f"{name}: expected a function in {module_name}, found {found}.")
-    with users_code(f"{name}()"):
-        result = function()
-    return _checked(name, result)
+    return function
 
 
 @contextlib.contextmanager

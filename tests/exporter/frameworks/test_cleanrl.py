@@ -30,7 +30,7 @@ from tests.support.cleanrl import (
 from tests.support.gym_environments import RandomWalk
 from tests.support.policies import assert_agrees, random_observations
 
-NOTHING: dict[str, Any] = {"normalization": None, "action_space": None}
+NOTHING: dict[str, Any] = {"normalization": None, "clip_actions": None}
 
 
 def made(kind: type[torch.nn.Module], env: str | Callable[[], Any] = "Pendulum-v1") -> tuple[Any, Any]:
@@ -112,7 +112,7 @@ def test_normalisation_and_both_clips_are_inside(tmp_path: Path) -> None:
         if any(env.step(wrapped.action_space.sample())[2:4]):
             env.reset()
     normalized.update_running_mean = False
-    options: dict[str, Any] = {"normalization": env, "clip_observations": 1.5, "action_space": normalized.action_space}
+    options: dict[str, Any] = {"normalization": env, "clip_observations": 1.5, "clip_actions": True}
     path = cleanrl.export_policy(agent, tmp_path / "policy.onnx", envs=gym.make_vec("Pendulum-v1"), **options)
     controller, raw_env = Controller.load(path), gym.make("Pendulum-v1")
     assert controller.ports["obs"].dtype == "float32"
@@ -133,7 +133,7 @@ def test_statistics_may_come_from_a_file(tmp_path: Path) -> None:
     mean, var = np.array([0.5, -0.25, 3.0]), np.array([1.0, 4.0, 0.04])
     np.savez(tmp_path / "stats.npz", mean=mean, var=var, epsilon=1e-8)
     torch.save(agent.state_dict(), tmp_path / "agent.cleanrl_model")
-    options: dict[str, Any] = {"normalization": tmp_path / "stats.npz", "clip_observations": None, "action_space": None}
+    options: dict[str, Any] = {"normalization": tmp_path / "stats.npz", "clip_observations": None, "clip_actions": None}
     path = cleanrl.export_policy(
         tmp_path / "agent.cleanrl_model", tmp_path / "policy.onnx", agent=ContinuousAgent, envs=envs, **options
     )
@@ -193,10 +193,10 @@ def test_the_agent_and_torch_stay_as_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        (ContinuousAgent, {}, "Missing: observation_space= .*; normalization= .*; action_space="),
+        (ContinuousAgent, {}, "Missing: observation_space= .*; normalization= .*; clip_actions="),
         (DiscreteAgent, {"observation_space": (4,), "normalization": 1.0}, "Missing: clip_observations="),
         (DiscreteAgent, {"observation_space": 4, "normalization": None}, r"a Box or a shape such as \(17,\), got 4"),
-        (ContinuousAgent, {"observation_space": (3,), "normalization": None, "action_space": 1.0}, "a Box with bounds"),
+        (ContinuousAgent, {"observation_space": (3,), "normalization": None, "clip_actions": 1.0}, "a Box with bounds"),
         (BetaAgent, {"observation_space": (3,), **NOTHING}, "samples from a Beta"),
         (torch.nn.Linear, {}, "looked for `get_action_and_value`"),
     ],
@@ -237,7 +237,7 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 def test_a_normaliser_of_another_width_is_refused(tmp_path: Path) -> None:
     agent, envs = made(ContinuousAgent)
     other = NormalizeObservation(gym.make("CartPole-v1"))
-    options: dict[str, Any] = {"clip_observations": 10.0, "action_space": None}
+    options: dict[str, Any] = {"clip_observations": 10.0, "clip_actions": None}
     with pytest.raises(PolicyError, match=r"statistics of shape \(4,\), but one observation 'obs' .* \(3,\)"):
         cleanrl.export_policy(agent, tmp_path / "policy.onnx", envs=envs, normalization=other, **options)
     with pytest.raises(PolicyError, match="The normaliser has no mean, var, epsilon"):

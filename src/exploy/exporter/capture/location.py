@@ -69,7 +69,12 @@ def raising_line(error: BaseException) -> str:
 
 def is_user_code(code: types.CodeType) -> bool:
     """Whether a function belongs to neither torch nor the exporter."""
-    return not code.co_filename.startswith(_INTERNAL) and not code.co_filename.startswith("<")
+    return not is_internal(code.co_filename) and not code.co_filename.startswith("<")
+
+
+def is_internal(filename: str) -> bool:
+    """Whether a file belongs to torch or the exporter."""
+    return filename.startswith(_INTERNAL)
 
 
 def describe(code: types.CodeType, line: int) -> str:

@@ -1,9 +1,11 @@
 """Reads checkpoints, without running code that is in them."""
 
+import importlib
 import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from exploy.errors import CheckpointError
@@ -31,7 +33,8 @@ def load_values(path: str | Path) -> Any:
     if not path.is_file():
         raise CheckpointError(f"There is no checkpoint {path}.")
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        with torch.serialization.safe_globals(_numbers_of_numpy()):
+            return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         reason = str(error).strip().splitlines()[0]
         raise CheckpointError(
@@ -42,6 +45,13 @@ def load_values(path: str | Path) -> Any:
         raise CheckpointError(
             f"{path} is no checkpoint that torch can read: {type(error).__name__}: {error}"
         ) from error
+
+
+def _numbers_of_numpy() -> list[Any]:
+    """What is needed to read single numbers of numpy, which checkpoints often hold."""
+    multiarray = importlib.import_module("numpy._core.multiarray" if hasattr(np, "_core") else "numpy.core.multiarray")
+    kinds = {type(np.dtype(name)) for name in ("float32", "float64", "int32", "int64", "bool")}
+    return [np.dtype, *kinds, multiarray.scalar, (multiarray.scalar, "numpy.core.multiarray.scalar")]
 
 
 def entry(loaded: dict[str, Any], path: str | Path, *keys: str, library: str) -> Any:
@@ -66,7 +76,7 @@ def load_into(module: torch.nn.Module, state: Any, path: str | Path, what: str) 
         CheckpointError: If keys are missing or unknown, or shapes differ.
     """
     try:
-        missing, unknown = module.load_state_dict(state, strict=False)
+        missing, unknown = torch.nn.Module.load_state_dict(module, state, strict=False)
     except Exception as error:
         lines = "; ".join(line.strip() for line in str(error).splitlines()[1:4]) or str(error)
         raise CheckpointError(f"{path} does not fit {what}: {lines}") from error

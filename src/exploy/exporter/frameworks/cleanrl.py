@@ -12,7 +12,7 @@ import torch
 from exploy.errors import CheckpointError, PolicyError
 from exploy.exporter.frameworks.attributes import has
 from exploy.exporter.frameworks.checkpoints import load_into, load_values
-from exploy.exporter.frameworks.distributions import deterministic_distributions
+from exploy.exporter.frameworks.likeliest import LikeliestValues
 from exploy.exporter.network.copies import own_copy
 from exploy.exporter.network.export import ExportOptions
 from exploy.exporter.network.export import export_policy as export_network
@@ -41,7 +41,7 @@ def export_policy(
     observation_space: Any = None,
     normalization: Any = UNSAID,
     clip_observations: float | Unsaid | None = UNSAID,
-    action_space: Any = UNSAID,
+    clip_actions: Any = UNSAID,
     **options: Unpack[ExportOptions],
 ) -> Path:
     """Export an agent of a CleanRL script alone.
@@ -58,7 +58,8 @@ def export_policy(
         normalization: The NormalizeObservation wrapper, anything with `mean` and `var` (and `epsilon`), or an .npz file
             with these; None if there is none.
         clip_observations: The bound that normalised observations are clipped to; None if there is none.
-        action_space: The Box that a ClipAction wrapper clips actions to; None if there is none.
+        clip_actions: The Box that a ClipAction wrapper clips actions to, or True for that of `envs`; None if there is
+            no such wrapper.
         **options: See `exploy.exporter.network.export.export_policy()`.
 
     Raises:
@@ -69,7 +70,7 @@ def export_policy(
         "observation_space": observation_space,
         "normalization": normalization,
         "clip_observations": clip_observations,
-        "action_space": action_space,
+        "clip_actions": clip_actions,
     }
     if isinstance(source, str | Path):
         return export_network(actor_from_checkpoint(source, agent=agent, **said), path, **options)
@@ -109,7 +110,7 @@ def actor_from_agent(
     observation_space: Any = None,
     normalization: Any = UNSAID,
     clip_observations: float | Unsaid | None = UNSAID,
-    action_space: Any = UNSAID,
+    clip_actions: Any = UNSAID,
 ) -> Policy:
     """The agent, as a copy; see `export_policy()` for the arguments.
 
@@ -125,13 +126,16 @@ def actor_from_agent(
         missing.append("normalization= (the NormalizeObservation wrapper; None if there was none)")
     elif normalization is not None and clip_observations is UNSAID:
         missing.append("clip_observations= (the bound, 10 in CleanRL's scripts; None if there was none)")
-    if action_space is UNSAID and has(agent, "actor_mean"):
-        missing.append("action_space= (what a ClipAction wrapper clips to; None if there was none)")
+    if clip_actions is UNSAID and has(agent, "actor_mean"):
+        missing.append("clip_actions= (the Box that a ClipAction wrapper clips to; None if there was none)")
+    elif clip_actions is True and envs is None:
+        missing.append("envs= (whose action space is to be clipped to)")
     if missing:
         raise PolicyError(f"The agent does not tell what the environment's wrappers do. Missing: {'; '.join(missing)}.")
     port = _port(space)
     clip = None if isinstance(clip_observations, Unsaid) else clip_observations
-    bounds = None if isinstance(action_space, Unsaid) else action_space
+    bounds = envs.single_action_space if clip_actions is True else clip_actions
+    bounds = None if bounds in (UNSAID, False) else bounds
     return CleanRlPolicy(own_copy(agent), act, port, _normalization(normalization, clip, port), bounds)
 
 
@@ -159,7 +163,7 @@ class CleanRlPolicy(Policy):
     def step(self, inputs: Tensors, states: Tensors) -> tuple[Tensors, Tensors]:
         """Compute what the agent does where it has the choice between actions."""
         observation = self.normalization(inputs[0])
-        with deterministic_distributions():
+        with LikeliestValues():
             if states:
                 done = observation.new_zeros(observation.shape[0])
                 actions, *_, states = getattr(self.agent, self._act)(observation, states, done)
@@ -257,7 +261,7 @@ def _wrapper_of(source: Any) -> Any:
 def _bound(space: Any, name: str) -> np.ndarray:
     with contextlib.suppress(AttributeError, TypeError, ValueError):
         return np.asarray(getattr(space, name), np.float32)
-    raise PolicyError(f"action_space must be a Box with bounds, got {space!r}.")
+    raise PolicyError(f"clip_actions must be a Box with bounds, got {space!r}.")
 
 
 def _kind(loaded: Any) -> str:

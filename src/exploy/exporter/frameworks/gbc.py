@@ -24,6 +24,7 @@ def export_policy(
     source: Any,
     path: str | Path,
     *,
+    model: torch.nn.Module | None = None,
     normalizer: Any = None,
     ref_normalizer: Any = None,
     **options: Unpack[ExportOptions],
@@ -31,8 +32,9 @@ def export_policy(
     """Export an actor-critic of GBC alone.
 
     Args:
-        source: The actor-critic module.
+        source: The actor-critic module, or the path of a checkpoint of its weights.
         path: The file to write.
+        model: With a checkpoint: the actor-critic that the weights are for.
         normalizer: The normaliser of `obs`.
         ref_normalizer: The normaliser of `ref_obs`.
         **options: See `exploy.exporter.network.export.export_policy()`.
@@ -40,7 +42,11 @@ def export_policy(
     Raises:
         ExployError: One of its kinds for each thing that can be wrong.
     """
-    return export_network(actor_from_model(source, normalizer, ref_normalizer), path, **options)
+    if isinstance(source, str | Path):
+        actor = actor_from_checkpoint(source, model=model, normalizer=normalizer, ref_normalizer=ref_normalizer)
+    else:
+        actor = actor_from_model(source, normalizer, ref_normalizer)
+    return export_network(actor, path, **options)
 
 
 def actor_from_model(actor_critic: Any, normalizer: Any = None, ref_normalizer: Any = None) -> Policy:

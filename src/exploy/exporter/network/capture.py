@@ -7,7 +7,7 @@ from torch import fx
 
 from exploy.errors import CaptureError, ExployError, RandomOperatorError
 from exploy.exporter.capture.graph_module import has_effect
-from exploy.exporter.capture.location import UNKNOWN
+from exploy.exporter.capture.location import UNKNOWN, is_internal
 from exploy.exporter.capture.noise import without_noise
 from exploy.exporter.capture.program import MemoryPort, Port, Program
 from exploy.exporter.capture.recording import WHERE, plain_torch
@@ -92,15 +92,14 @@ def _tensors(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
 
 
 def _line_of(stack_trace: str) -> str:
-    found = _FRAME.findall(stack_trace)
+    """The innermost line in it that belongs to neither torch nor the exporter."""
+    found = [frame for frame in _FRAME.findall(stack_trace) if not is_internal(frame[0])]
     return "{}:{} (in {})".format(*found[-1]) if found else UNKNOWN
 
 
 def _explain(error: Exception, dynamic_batch: bool) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    frames = _FRAME.findall(str(error))
-    where = "{}:{} (in {}): ".format(*frames[-1]) if frames else ""
-    what = f"{where}the policy cannot be captured: {lines[0] if lines else type(error).__name__}"
+    what = f"{_line_of(str(error))}: the policy cannot be captured: {lines[0] if lines else type(error).__name__}"
     advice = (
         "Python that branches on values of an observation, or leaves torch, cannot be part of a file: "
         "use torch.where() and the like."

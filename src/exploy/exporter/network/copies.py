@@ -15,7 +15,9 @@ def own_copy(module: T) -> T:
     with _DetachedCopies():
         copied = copy.deepcopy(module)
     if isinstance(copied, torch.nn.Module):
-        copied.cpu().eval().requires_grad_(False)
+        for change in (torch.nn.Module.cpu, torch.nn.Module.eval):  # modules of some libraries do not return themselves
+            change(copied)
+        torch.nn.Module.requires_grad_(copied, False)
     return copied
 
 

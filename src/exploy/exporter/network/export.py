@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 import exploy
 from exploy.contract import METADATA_KEY, Contract
-from exploy.errors import MetadataError
+from exploy.errors import MetadataError, OutputPathError
 from exploy.exporter.backends.onnx.file import onnx_target, replacing, serialize
 from exploy.exporter.backends.onnx.lowering import lower
 from exploy.exporter.backends.onnx.versions import IR_VERSION, OPSET_VERSION, versions_for
@@ -80,7 +80,7 @@ def export_policy(
         ExployError: One of its kinds for each thing that can be wrong; see `exploy.errors`.
     """
     opset_version, ir_version = versions_for(target_onnxruntime, opset_version, ir_version)
-    target = onnx_target(Path(path).parent, Path(path).name)
+    target = _target(Path(path))
     if not isinstance(model_source, dict | None):
         raise MetadataError(f"model_source must be a dictionary, got {type(model_source).__name__}.")
     with ONE_AT_A_TIME, no_garbage_collection(), evaluation_mode([policy]):
@@ -100,6 +100,12 @@ def export_policy(
         print(f"{target} ({len(data) / 1024:.1f} KiB), one rate")
         print(summary(contract))
     return target
+
+
+def _target(path: Path) -> Path:
+    if path.is_dir():
+        raise OutputPathError(f"{path} is a folder; give the name of a file, such as {path / 'policy.onnx'}.")
+    return onnx_target(path.parent, path.name)
 
 
 def _metadata(contract: Contract) -> dict[str, str]:

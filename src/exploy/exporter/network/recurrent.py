@@ -1,5 +1,7 @@
 """LSTM and GRU with their state in the open."""
 
+from collections.abc import Sequence
+
 import torch
 
 from exploy.errors import PolicyError
@@ -22,6 +24,13 @@ def rnn_states(rnn: torch.nn.Module) -> list[PolicyState]:
         PolicyState("h", (rnn.num_layers, BATCH, rnn.proj_size or rnn.hidden_size)),
         PolicyState("c", (rnn.num_layers, BATCH, rnn.hidden_size)),
     ]
+
+
+def named_states(sizes: Sequence[tuple[int, int]], *, is_lstm: bool) -> list[PolicyState]:
+    """States of some layers and widths: `h` and `c` where there is one recurrent network, numbered otherwise."""
+    names = ["h", "c"][: len(sizes)] if len(sizes) == 1 or (len(sizes) == 2 and is_lstm) else None
+    names = names or [f"rnn_{index}" for index in range(len(sizes))]
+    return [PolicyState(name, (layers, BATCH, width)) for name, (layers, width) in zip(names, sizes, strict=True)]
 
 
 def rnn_step(rnn: torch.nn.Module, features: torch.Tensor, states: Tensors) -> tuple[torch.Tensor, Tensors]:

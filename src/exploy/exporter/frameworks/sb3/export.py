@@ -1,6 +1,5 @@
 """From an algorithm of Stable-Baselines3, or the file that it saved, to an actor and to a file of ours."""
 
-import importlib
 import inspect
 import pickle
 import zipfile
@@ -9,9 +8,10 @@ from typing import Any, Unpack
 
 import torch
 
-from exploy.errors import CheckpointError, PolicyError
+from exploy.errors import CheckpointError
 from exploy.exporter.frameworks.attributes import attribute
 from exploy.exporter.frameworks.checkpoints import load_into
+from exploy.exporter.frameworks.libraries import library
 from exploy.exporter.frameworks.sb3.policy import Sb3Policy
 from exploy.exporter.frameworks.sb3.wrappers import observation_paths
 from exploy.exporter.network.copies import own_copy
@@ -98,18 +98,9 @@ def actor_from_checkpoint(
     return Sb3Policy(own_copy(policy), paths)
 
 
-def _library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise PolicyError(
-            f"Policies of Stable-Baselines3 need it installed ({error}): pip install 'exploy[sb3]'"
-        ) from error
-
-
 def _load(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """The description of the policy and its weights."""
-    save_util = _library("stable_baselines3.common.save_util")
+    save_util = library("stable_baselines3.common.save_util", "sb3")
     if not path.is_file():
         raise CheckpointError(f"There is no checkpoint {path}.")
     names = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
@@ -129,7 +120,7 @@ def _load(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
 
 def _build(data: dict[str, Any], path: str | Path) -> Any:
     """A new policy of the class and with the arguments that a checkpoint has."""
-    utils = _library("stable_baselines3.common.vec_env.patch_gym")
+    utils = library("stable_baselines3.common.vec_env.patch_gym", "sb3")
     spaces = [utils._convert_space(data[key]) for key in ("observation_space", "action_space")]
     arguments = {name: value for name, value in (data.get("policy_kwargs") or {}).items() if name != "device"}
     takes = inspect.signature(data["policy_class"].__init__).parameters
@@ -154,7 +145,7 @@ def _vecnormalize(source: Any) -> Any:
         path = Path(source)
         if not path.is_file():
             raise CheckpointError(f"There is no file {path} with a VecNormalize.")
-        _library("stable_baselines3.common.vec_env")
+        library("stable_baselines3.common.vec_env", "sb3")
         try:
             source = pickle.loads(path.read_bytes())
         except Exception as error:

@@ -1,0 +1,96 @@
+"""`exploy export --from`: the policy in a trainer's checkpoint as one file."""
+
+import importlib
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+from exploy.cli import factory
+from exploy.cli.console import output
+from exploy.cli.export import print_file
+from exploy.errors import FactoryError, OutputPathError
+
+_OPTIONS_OF_ENVIRONMENTS = "--infer-memory and --allow-random are for environments, not for a policy alone."
+
+
+def run(
+    library: str,
+    checkpoint: str,
+    target: Path,
+    given: dict[str, Any],
+    said: list[str],
+    options: dict[str, Any],
+    is_for_environments: bool,
+) -> None:
+    """Export the policy in a checkpoint, and print what the file takes and gives.
+
+    Args:
+        library: Name of the module in `exploy.exporter.frameworks`.
+        checkpoint: Path of the checkpoint.
+        target: The file to write.
+        given: What was given of `config`, `agent`, `env` and `vecnormalize`.
+        said: Other arguments, as NAME=VALUE.
+        options: Options that all libraries take.
+        is_for_environments: Whether options were given that only environments have.
+
+    Raises:
+        ExployError: If the export fails; nothing is written then.
+    """
+    if target.is_dir():
+        raise OutputPathError(f"{target} is a folder; give the name of a file, such as {target / 'policy.onnx'}.")
+    if is_for_environments:
+        raise FactoryError(_OPTIONS_OF_ENVIRONMENTS)
+    factory.need_torch()
+    export_policy = importlib.import_module(f"exploy.exporter.frameworks.{library}").export_policy
+    parameters = inspect.signature(export_policy).parameters.values()
+    names = [item.name for item in parameters if item.kind is item.KEYWORD_ONLY]
+    arguments = _arguments(given, said, names)
+    unknown = [name for name in arguments if name not in names]
+    if unknown:
+        raise FactoryError(f"{library} takes no {', '.join(unknown)}; it takes {', '.join(names) or 'nothing'}.")
+    for name in ("obs_names", "action_names"):
+        options[name] = options[name].split(",") if options[name] is not None else None
+    console = output()
+    with factory.users_code("The checkpoint"), console.status("exporting and verifying"):
+        path = export_policy(checkpoint, target, **arguments, **options)
+    print_file(console, path, "verified against the policy.")
+
+
+def _arguments(given: dict[str, Any], said: list[str], names: list[str]) -> dict[str, Any]:
+    """What a library's function is called with, from the texts that were given."""
+    arguments: dict[str, Any] = dict(_parsed(text) for text in said)
+    arguments |= {name: str(given[name]) for name in ("config", "vecnormalize") if given[name] is not None}
+    if given["agent"] is not None:
+        found = factory.find(given["agent"])
+        is_made_here = "agent" not in names and "model" in names
+        with factory.users_code(f"{given['agent']}()"):
+            arguments |= {"model": found()} if is_made_here else {"agent": found}
+    if given["env"] is not None:
+        arguments |= _from_environment(given["env"], names)
+    return arguments
+
+
+def _parsed(text: str) -> tuple[str, Any]:
+    """A name and its value, which is JSON where it can be read so."""
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise FactoryError(f"--set takes NAME=VALUE, such as frame_stack=4, got {text!r}.")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _from_environment(name: str, wanted: list[str]) -> dict[str, Any]:
+    """The environments, or their spaces, whichever a library asks for."""
+    gymnasium = importlib.import_module("gymnasium")
+    with factory.users_code(f"The environment {name}"):
+        make = factory.find(name) if ":" in name else lambda: gymnasium.make(name)
+        if "envs" in wanted:
+            return {"envs": gymnasium.vector.SyncVectorEnv([make])}
+        env = make()
+    spaces: dict[str, Any] = {key: getattr(env, key) for key in ("observation_space", "action_space") if key in wanted}
+    if not spaces:
+        raise FactoryError("The library asks for no spaces, so that --env is of no use.")
+    return spaces

@@ -1,0 +1,48 @@
+"""The deterministic form of policies that know only how to sample."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from exploy.errors import PolicyError
+
+_WITHOUT_SUCH_A_FORM = {
+    "_sample_dirichlet": "Beta or Dirichlet",
+    "_standard_gamma": "Gamma",
+    "exponential_": "Exponential",
+    "cauchy_": "Cauchy",
+    "geometric_": "Geometric",
+    "log_normal_": "LogNormal",
+    "poisson": "Poisson",
+    "binomial": "Binomial",
+}
+
+
+class LikeliestValues(TorchFunctionMode):
+    """Lets normal and categorical distributions give their likeliest value where this thread samples from them.
+
+    Sampling from a distribution without such a form raises PolicyError.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run a torch function, or give the likeliest of its results."""
+        kwargs = kwargs or {}
+        if func is torch.Tensor.normal_:
+            return args[0].fill_(args[1] if len(args) > 1 else kwargs.get("mean", 0.0))
+        if func is torch.normal and isinstance(args[0], torch.Tensor):
+            return args[0].clone()
+        if func is torch.multinomial and args[1:2] == (1,):
+            return torch.argmax(args[0], dim=-1, keepdim=True)
+        if func in (torch.bernoulli, torch.Tensor.bernoulli):
+            return (args[0] > 0.5).to(args[0].dtype)
+        kind = _WITHOUT_SUCH_A_FORM.get(getattr(func, "__name__", ""))
+        if kind is not None:
+            raise PolicyError(
+                f"The policy samples from a {kind} distribution, which has no deterministic form that everybody agrees "
+                "on. Export a module that gives the action itself."
+            )
+        return func(*args, **kwargs)
