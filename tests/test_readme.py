@@ -6,9 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rsl_rl.modules import EmpiricalNormalization
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
 
 from exploy.exporter.core.components import Input, Output
 from exploy.exporter.core.context_manager import ContextManager
+from exploy.runtime import Controller
+from tests.support.gbc import REF_WIDTH, WIDTH, ActorCritic, Embedding, Transformer
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,9 +28,15 @@ def bare_pendulum() -> dict[str, Any]:
     return {"env": env, "actor": actor}
 
 
+def normalized_pendulum() -> dict[str, Any]:
+    """An algorithm of Stable-Baselines3 and its VecNormalize."""
+    vn = VecNormalize(make_vec_env("Pendulum-v1", seed=0))
+    return {"vn": vn, "model": PPO("MlpPolicy", vn, device="cpu", seed=0)}
+
+
 def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch, capsys):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    export, _, run = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    export, trainer, _, run = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     scope = bare_pendulum()
     monkeypatch.chdir(tmp_path)
     exec(export, scope)
@@ -32,11 +44,13 @@ def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch, capsys):
     assert (tmp_path / "pendulum" / "policy.onnx").is_file()
     exec(run, scope)
     assert "200 ticks replayed: agrees" in capsys.readouterr().out
+    exec(trainer, scope | normalized_pendulum())
+    assert Controller.load("policy.onnx").contract.hz == 20
 
 
 def test_the_diagnosis_of_the_readme_is_what_is_printed(monkeypatch, capsys):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    _, code, _ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    _, _, code, _ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     printed = re.search(r"```text\n(This environment.*?)```", readme, re.DOTALL)
     assert printed is not None
     scope = bare_pendulum()
@@ -46,6 +60,22 @@ def test_the_diagnosis_of_the_readme_is_what_is_printed(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "118")
     exec(code, scope)
     assert capsys.readouterr().out == printed[1]
+
+
+def test_the_code_about_trainers_runs(tmp_path: Path, monkeypatch):
+    text = (ROOT / "docs" / "trainers.md").read_text(encoding="utf-8")
+    of_sb3, of_gbc = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    scope = normalized_pendulum()
+    scope["model"].save("model.zip")
+    scope["vn"].save("vn.pkl")
+    exec(of_sb3, scope)
+    assert Controller.load("policy.onnx").selftest() == 3
+    torch.manual_seed(0)
+    actor_critic = ActorCritic(Transformer(Embedding(WIDTH, 16, 4), Embedding(REF_WIDTH, 16, 3), 16))
+    normalizers = {"normalizer": EmpiricalNormalization(WIDTH), "ref_normalizer": EmpiricalNormalization(REF_WIDTH)}
+    exec(of_gbc, {"actor_critic": actor_critic, **normalizers})
+    assert list(Controller.load("exported/policy.onnx").inputs) == ["obs", "ref_obs", "ref_mask"]
 
 
 def test_links_of_the_documents_lead_somewhere():

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
 
 import exploy
 from exploy.runtime import Controller, Recorder
@@ -234,6 +237,9 @@ def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
     ]
     commands = [part for line in lines for part in line.split(" && ")]
     assert {command.split()[1] for command in commands} == {"check", "export", "verify", "inspect", "bench", "diff"}
+    venv = VecNormalize(make_vec_env("Pendulum-v1", seed=0))
+    PPO("MlpPolicy", venv, device="cpu", seed=0).save(tmp_path / "model.zip")
+    venv.save(str(tmp_path / "vn.pkl"))
     for command in commands:
         words = command.replace("deployed.onnx", "policy.onnx").replace("examples/", f"{ROOT}/examples/").split()[1:]
         result = run(*words, folder=tmp_path)

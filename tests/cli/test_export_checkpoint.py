@@ -7,12 +7,15 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+import yaml
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
+from exploy.exporter.frameworks import rl_games, rsl_rl, skrl
 from exploy.runtime import Controller
 from tests.cli.test_commands import FACTORIES, assert_fails, run
+from tests.exporter.frameworks import test_rl_games, test_rsl_rl, test_skrl
 from tests.support.cleanrl import ContinuousAgent, QNetwork
 
 AGENTS = "tests.support.cleanrl"
@@ -58,6 +61,53 @@ def test_an_agent_of_cleanrl_needs_its_class_and_environment(tmp_path: Path) -> 
     obs = np.array([[0.5, -0.8, 3.0], [1.0, 0.0, -1.0]], np.float32)
     expected = agent.actor_mean(torch.from_numpy(obs) / 2.0).detach().clamp(-2.0, 2.0).numpy()
     np.testing.assert_allclose(controller.step({"obs": obs})["actions"], expected, atol=1e-5)
+
+
+def checkpoint_of_rsl_rl(folder: Path) -> Any:
+    runner = test_rsl_rl.trained("beta")
+    test_rsl_rl.checkpoint_of(runner, folder / "model.pt")
+    (folder / "agent.yaml").write_text(yaml.dump(test_rsl_rl.config_of("beta")))
+    return rsl_rl.actor_from_runner(runner)
+
+
+def checkpoint_of_skrl(folder: Path) -> Any:
+    agent = test_skrl.trained_on_pendulum().agent
+    agent.save(str(folder / "model.pt"))
+    (folder / "agent.yaml").write_text(yaml.safe_dump(test_skrl.CONFIG))
+    return skrl.actor_from_agent(agent)
+
+
+def checkpoint_of_rl_games(folder: Path) -> Any:
+    env = gym.make("Pendulum-v1")
+    player = test_rl_games.player_of(test_rl_games.PENDULUM, env.observation_space, env.action_space)
+    torch.save({"model": player.model.state_dict()}, folder / "model.pt")
+    (folder / "agent.yaml").write_text(yaml.safe_dump(test_rl_games.PENDULUM))
+    return rl_games.actor_from_player(player)
+
+
+@pytest.mark.parametrize(
+    ("library", "make", "options", "width"),
+    [
+        ("rsl_rl", checkpoint_of_rsl_rl, [], 2),
+        ("skrl", checkpoint_of_skrl, ["--env", "Pendulum-v1"], 3),
+        ("rl_games", checkpoint_of_rl_games, ["--env", "Pendulum-v1"], 3),
+    ],
+)
+def test_the_others_need_the_configuration_of_the_run(
+    library: str, make: Any, options: list[str], width: int, tmp_path: Path
+) -> None:
+    actor = make(tmp_path)
+    command = ["export", "--from", library, "model.pt"]
+    alone = run(*command, folder=tmp_path)
+    assert alone.returncode == 2 and "config" in alone.stderr, alone.stderr
+    assert not (tmp_path / "policy.onnx").exists()
+    result = run(*command, "--config", "agent.yaml", *options, folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    obs = np.linspace(-1.0, 1.0, width, dtype=np.float32)[None]
+    with torch.no_grad():
+        expected = actor(torch.from_numpy(obs))
+    got = Controller.load(tmp_path / "policy.onnx").step({"obs": obs})["actions"]
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
