@@ -1,12 +1,15 @@
 """The check that every export of a policy alone makes of its file: against the policy itself."""
 
+from collections.abc import Set
+
 import numpy as np
 import torch
 
 from exploy.comparison import difference
+from exploy.contract import Kind
 from exploy.errors import VerificationError
 from exploy.exporter.core.components import to_numpy
-from exploy.exporter.network.policy import Policy, Tensors
+from exploy.exporter.network.policy import Policy, PolicyInput, Tensors
 from exploy.runtime.controller import Controller
 from exploy.runtime.fault import Guards
 from exploy.verify.export_checks import TOLERANCE, check_controller
@@ -15,7 +18,7 @@ _STEPS = 8
 _BATCHES = (1, 2, 5)
 
 
-def check_against_policy(policy: Policy, data: bytes, precision: float = 0.0) -> None:
+def check_against_policy(policy: Policy, data: bytes, random_outputs: Set[str], precision: float) -> None:
     """Let the controller that runs on robots run the file beside the policy, from random observations.
 
     A file that leaves the number of robots open is run for several numbers of them.
@@ -23,6 +26,7 @@ def check_against_policy(policy: Policy, data: bytes, precision: float = 0.0) ->
     Args:
         policy: The policy, in evaluation mode.
         data: The bytes of the file.
+        random_outputs: Outputs that random numbers reach, which are not compared.
         precision: The relative resolution of the floats in it.
 
     Raises:
@@ -32,21 +36,28 @@ def check_against_policy(policy: Policy, data: bytes, precision: float = 0.0) ->
     check_controller(data)
     is_open = any(isinstance(size, str) for port in Controller.load(data).contract.inputs for size in port.shape)
     for batch in _BATCHES if is_open else _BATCHES[:1]:
-        _check_at(policy, data, batch, max(TOLERANCE, 10 * precision))
+        _check_at(policy, data, batch, random_outputs, max(TOLERANCE, 10 * precision))
 
 
-def _check_at(policy: Policy, data: bytes, batch: int, rtol: float) -> None:
+def _check_at(policy: Policy, data: bytes, batch: int, random_outputs: Set[str], rtol: float) -> None:
     controller = Controller.load(data, guards=Guards.off(), sizes={"batch": batch} if batch > 1 else {})
     generator = torch.Generator().manual_seed(1)
     states: Tensors = tuple(state.initial(batch) for state in policy.states)
     for step in range(_STEPS):
-        inputs = tuple(item.draw(batch, generator) for item in policy.inputs)
-        with torch.no_grad():
+        inputs = tuple(_input(item, batch, generator, step) for item in policy.inputs)
+        with torch.no_grad(), torch.random.fork_rng(devices=()):
             outputs, states = policy.step(inputs, states)
         fed = {item.name: to_numpy(value) for item, value in zip(policy.inputs, inputs, strict=True)}
         got = controller.step({name: value for name, value in fed.items() if name in controller.inputs})
         for name, value in zip(policy.outputs, outputs, strict=True):
-            _compare(name, to_numpy(value), got[name], step, rtol)
+            if name not in random_outputs:
+                _compare(name, to_numpy(value), got[name], step, rtol)
+
+
+def _input(item: PolicyInput, batch: int, generator: torch.Generator, step: int) -> torch.Tensor:
+    """A random value, or what the controller puts there itself."""
+    value = item.draw(batch, generator)
+    return torch.full_like(value, step == 0) if item.kind == Kind.IS_INIT else value
 
 
 def _compare(name: str, expected: np.ndarray, got: np.ndarray, step: int, rtol: float) -> None:

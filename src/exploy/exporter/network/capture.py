@@ -45,7 +45,8 @@ def capture_policy(policy: Policy, *, dynamic_batch: bool) -> Program:
         parameter_names={name: name.removeprefix("policy.") for name, _ in _tensors(module)},
         batch_axes={name: axis for name, axis in axes.items() if axis is not None} if dynamic_batch else {},
     )
-    _refuse_random_numbers(program)
+    if not policy.is_random:
+        _refuse_random_numbers(program)
     return program
 
 

@@ -11,6 +11,7 @@ from exploy.contract import METADATA_KEY, Contract
 from exploy.errors import MetadataError, OutputPathError
 from exploy.exporter.backends.onnx.file import onnx_target, replacing, serialize
 from exploy.exporter.backends.onnx.lowering import lower
+from exploy.exporter.backends.onnx.random_numbers import seed_random_nodes
 from exploy.exporter.backends.onnx.versions import IR_VERSION, OPSET_VERSION, versions_for
 from exploy.exporter.capture.capture import ONE_AT_A_TIME
 from exploy.exporter.capture.garbage import no_garbage_collection
@@ -36,6 +37,7 @@ class ExportOptions(TypedDict, total=False):
     target_onnxruntime: str | None
     golden_trace: bool
     model_source: dict[str, Any] | None
+    seed: int | None
     verbose: bool
 
 
@@ -52,6 +54,7 @@ def export_policy(
     target_onnxruntime: str | None = None,
     golden_trace: bool = True,
     model_source: dict[str, Any] | None = None,
+    seed: int | None = None,
     verbose: bool = False,
 ) -> Path:
     """Export a policy alone as one ONNX file: observations in, actions first out, memories last.
@@ -71,6 +74,7 @@ def export_policy(
         target_onnxruntime: The release of onnxruntime on the robot, such as "1.20".
         golden_trace: Store some steps by which the file can test itself on the robot.
         model_source: Where the policy comes from, stored in the metadata.
+        seed: Where the policy draws random numbers: what they start from, so that every session draws the same ones.
         verbose: Print a summary of the file.
 
     Returns:
@@ -86,6 +90,7 @@ def export_policy(
     with ONE_AT_A_TIME, no_garbage_collection(), evaluation_mode([policy]):
         program = capture_policy(policy, dynamic_batch=dynamic_batch)
         model = lower(program, opset_version, ir_version)
+        seed_random_nodes(model, seed)
         name_ports(model, program)
         contract = describe_policy(policy, program, model, obs_names, action_names, rate_hz, model_source)
         if golden_trace:
@@ -93,7 +98,7 @@ def export_policy(
             contract = dataclasses.replace(contract, trace=record_trace(traced, contract))
         model.metadata_props.update(_metadata(contract))
         data = seal(serialize(model))
-        check_against_policy(policy, data, program.precision)
+        check_against_policy(policy, data, program.random_outputs, program.precision)
         with replacing(target) as temporary:
             temporary.write_bytes(data)
     if verbose:

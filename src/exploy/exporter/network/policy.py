@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -26,12 +26,14 @@ class PolicyInput:
         shape: Its sizes, with BATCH for the number of robots.
         dtype: Type of its elements.
         high: Integers are below this number; needed to try the policy at valid values.
+        kind: What the port is; Kind.IS_INIT for a flag that the controller sets at the first step after a reset.
     """
 
     name: str
     shape: Shape
     dtype: torch.dtype = torch.float32
     high: int = 256
+    kind: str | None = None
 
     def draw(self, batch: int, generator: torch.Generator) -> torch.Tensor:
         """Random values that the policy could meet."""
@@ -45,17 +47,19 @@ class PolicyInput:
 
 @dataclass(frozen=True)
 class PolicyState:
-    """A value that a policy gives back and takes again at the next step; it starts from zeros.
+    """A value that a policy gives back and takes again at the next step.
 
     Args:
         name: Name of the memory; its ports are `NAME_in` and `NAME_out`.
         shape: Its sizes, with BATCH for the number of robots.
         dtype: Type of its elements.
+        start: What it starts from, for one robot; zeros if not given.
     """
 
     name: str
     shape: Shape
     dtype: torch.dtype = torch.float32
+    start: torch.Tensor | None = field(default=None, compare=False)
 
     @property
     def input_name(self) -> str:
@@ -69,7 +73,10 @@ class PolicyState:
 
     def initial(self, batch: int) -> torch.Tensor:
         """The value to start from."""
-        return torch.zeros(sized(self.shape, batch), dtype=self.dtype)
+        shape = sized(self.shape, batch)
+        if self.start is None:
+            return torch.zeros(shape, dtype=self.dtype)
+        return self.start.to(self.dtype).expand(shape).clone()
 
 
 class Policy(ExportableActor):
@@ -83,6 +90,7 @@ class Policy(ExportableActor):
         states: What it remembers, in the order of `step()`.
         outputs: Names of what it gives, the actions first.
         libraries: Packages that the policy was made with, whose versions the file notes.
+        is_random: Whether it is meant to draw random numbers.
     """
 
     def __init__(
@@ -91,12 +99,14 @@ class Policy(ExportableActor):
         states: Sequence[PolicyState] = (),
         outputs: Sequence[str] = (ACTIONS,),
         libraries: Sequence[str] = (),
+        is_random: bool = False,
     ):
         super().__init__()
         self.inputs = tuple(inputs)
         self.states = tuple(states)
         self.outputs = tuple(outputs)
         self.libraries = tuple(libraries)
+        self.is_random = is_random
         self._state: Tensors | None = None
         _refuse_clashes(self)
 
@@ -122,7 +132,7 @@ class Policy(ExportableActor):
         if self._state is None:
             return
         self._state = tuple(
-            torch.where(_along(dones, spec.shape), torch.zeros_like(value), value)
+            torch.where(_along(dones, spec.shape), spec.initial(1).to(value.device), value)
             for spec, value in zip(self.states, self._state, strict=True)
         )
 

@@ -47,8 +47,9 @@ def describe_policy(
     Raises:
         MetadataError: If names do not fit the ports, or the rate is none.
     """
-    inputs = [_port(value, program) for value in model.graph.inputs]
-    outputs = [_port(value, program) for value in model.graph.outputs]
+    kinds = _KINDS | {item.name: item.kind for item in policy.inputs if item.kind is not None}
+    inputs = [_port(value, program, kinds) for value in model.graph.inputs]
+    outputs = [_port(value, program, kinds) for value in model.graph.outputs]
     names = _names_by_port(obs_names, policy) | ({} if action_names is None else {ACTIONS: action_names})
     inputs, outputs = ([_with_names(port, names) for port in ports] for ports in (inputs, outputs))
     observed = next((port for port in inputs if port.name == OBSERVATIONS), None)
@@ -60,6 +61,7 @@ def describe_policy(
         memories=tuple(_memory(memory, state) for memory, state in zip(program.memories, policy.states, strict=True)),
         observation_names=observation_names,
         observation_terms=terms_of(observation_names),
+        random_outputs=tuple(name for name in program.default_outputs if name in program.random_outputs),
         sim_dt=None if rate_hz is None else 1 / _checked_rate(rate_hz),
         provenance=provenance_of(
             None, model_source or {}, model.graph.opset_imports[""], model.ir_version, policy.libraries
@@ -72,11 +74,11 @@ def _memory(memory: MemoryPort, state: PolicyState) -> Memory:
     return describe_memory(dataclasses.replace(memory, initial=state.initial(1)))
 
 
-def _port(value: ir.Value, program: Program) -> Port:
+def _port(value: ir.Value, program: Program, kinds: Mapping[str, str]) -> Port:
     assert value.name is not None and value.dtype is not None and value.shape is not None
     fed_back = {name for memory in program.memories for name in (memory.input_name, memory.output_name)}
     shape = tuple(size if isinstance(size, int) else str(size.value) for size in value.shape)
-    kind = Kind.MEMORY if value.name in fed_back else _KINDS.get(value.name)
+    kind = Kind.MEMORY if value.name in fed_back else kinds.get(value.name)
     return Port(value.name, str(value.dtype.numpy()), shape, kind)
 
 
