@@ -77,6 +77,10 @@ class LoweringError(ExployError, RuntimeError):
     """The captured program has no form in the target format."""
 
 
+class BackendError(ExployError, ValueError):
+    """There is no such backend, or it cannot be used here."""
+
+
 class MetadataError(ExployError, ValueError):
     """Metadata cannot be stored as JSON, or two sources use the same key."""
 

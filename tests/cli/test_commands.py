@@ -339,7 +339,7 @@ def test_view_serves_the_graph_until_it_is_interrupted(policy: Path) -> None:
         with urllib.request.urlopen(address, timeout=10) as page:
             assert b"Netron" in page.read()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
     finally:
         process.kill()
         process.communicate()

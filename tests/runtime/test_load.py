@@ -17,7 +17,8 @@ from onnx import helper
 from exploy.contract import FORMAT_VERSION, METADATA_KEY, NO_DIGEST, Contract, Memory, Port, encode_array
 from exploy.errors import ContractError
 from exploy.runtime import Controller
-from exploy.runtime.model_file import ModelFile, seal
+from exploy.runtime.model_file import ModelFile
+from exploy.runtime.onnx_file import seal
 from tests.support.files import made_by_hand, recurrent_file, robot_file, robot_inputs, write
 
 fuzzed = settings(derandomize=True, deadline=None, max_examples=300)

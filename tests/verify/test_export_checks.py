@@ -8,8 +8,8 @@ import torch
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from exploy.errors import RandomOperatorError, VerificationError, WeakerCheckWarning
+from exploy.exporter.backends.onnx import backend
 from exploy.exporter.backends.onnx.lowering import lower
-from exploy.exporter.core import exporter
 from exploy.exporter.core.components import Input, Memory, Output
 from tests.support.environments import TestEnvironment, export, make_actor
 
@@ -106,7 +106,7 @@ def test_a_file_that_computes_something_else_than_the_program_is_refused(tmp_pat
         next(node for node in model.graph if node.op_type == "Mul").op_type = "Add"
         return model
 
-    monkeypatch.setattr(exporter, "lower", miscompiled)
+    monkeypatch.setattr(backend, "lower", miscompiled)
     with pytest.raises(VerificationError, match=r"captured program: output '(obs|actions)'"):
         export(Plain(), make_actor(3), tmp_path)
     assert not list(tmp_path.iterdir())

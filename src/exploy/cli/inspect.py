@@ -38,10 +38,16 @@ def document(path: Path, file: ModelFile) -> dict[str, Any]:
     return {
         "file": str(path),
         "bytes": len(file.data),
-        "opset": file.opset,
-        "ir_version": file.ir_version,
+        "opset": file.contract.provenance.opset,
+        "ir_version": file.contract.provenance.ir_version,
         "contract": contract,
     }
+
+
+def _format(contract: Contract) -> str:
+    if contract.backend != "onnx":
+        return contract.backend
+    return f"opset {contract.provenance.opset}, IR {contract.provenance.ir_version}"
 
 
 def _print_head(console: Console, path: Path, file: ModelFile) -> None:
@@ -49,7 +55,7 @@ def _print_head(console: Console, path: Path, file: ModelFile) -> None:
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     rows = {
         "file": str(path),
-        "size": f"{len(file.data) / 1024:.1f} KiB, opset {file.opset}, IR {file.ir_version}",
+        "size": f"{len(file.data) / 1024:.1f} KiB, {_format(contract)}",
         "rates": rates_in_words(contract),
         "made": f"{made.date or 'unknown'} with {versions or 'unknown'}",
         "git": f"{made.git.commit[:12]}{' with changes' if made.git.changed else ''}" if made.git else None,

@@ -183,6 +183,7 @@ class Contract:
         sim_dt: Seconds between two ticks, where known.
         provenance: Where the file comes from.
         trace: Inputs and outputs to test the file by; None where it was switched off or too large.
+        backend: What computes the file: "onnx", "torch_export", "aot_inductor", or one that another package brings.
         format_version: Version of this document.
         unknown: Fields that this version does not know.
         digest: SHA-256 of all bytes of the file but the digest's own.
@@ -201,6 +202,7 @@ class Contract:
     sim_dt: float | None = None
     provenance: Provenance = Provenance()
     trace: GoldenTrace | None = None
+    backend: str = "onnx"
     format_version: str = FORMAT_VERSION
     unknown: Mapping[str, Any] = field(default_factory=dict)
     digest: str = NO_DIGEST

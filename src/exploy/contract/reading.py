@@ -55,6 +55,7 @@ def read_contract(document: Any) -> Contract:
         sim_dt=_optional(_seconds, document.get("sim_dt")),
         provenance=_provenance(document.get("provenance", {})),
         trace=_optional(_trace, document.get("trace")),
+        backend=_text(document.get("backend", "onnx")),
         format_version=version,
         unknown=_unknown(Contract, document),
         digest=_digest(document.get("digest", NO_DIGEST)),

@@ -6,7 +6,7 @@ from typing import Any
 import onnx
 
 from exploy.errors import OutputPathError
-from exploy.exporter.backends.onnx.file import onnx_target
+from exploy.exporter.backends.target import checked_target
 from exploy.exporter.frameworks.gbc import actor_from_model
 from exploy.exporter.network.export import export_policy
 from exploy.exporter.network.ports import Names
@@ -60,7 +60,7 @@ def export_policy_as_onnx(
         opset_version = _OPSET_VERSION_OF_RECURRENT if policy.states else _OPSET_VERSION
     export_policy(
         policy,
-        onnx_target(path, filename),
+        checked_target(path, filename, ".onnx"),
         obs_names=obs_names,
         action_names=action_names,
         rate_hz=rate_hz,

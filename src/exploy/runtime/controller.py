@@ -12,6 +12,7 @@ import numpy as np
 
 from exploy.contract import Contract, Port
 from exploy.errors import RuntimeInputError, ThreadError
+from exploy.runtime.backends import open_paths
 from exploy.runtime.buffers import Buffers, read_only
 from exploy.runtime.element_order import checked_order, order_of, reordered
 from exploy.runtime.engine import OUTPUT, Engine
@@ -19,7 +20,6 @@ from exploy.runtime.fault import Fault, Finding, Guard, Guards, OnFault
 from exploy.runtime.fault_latch import FaultLatch
 from exploy.runtime.intake import Intake, checked_ages, checked_sizes
 from exploy.runtime.model_file import ModelFile
-from exploy.runtime.paths import open_paths
 from exploy.runtime.ramp import Ramp, ramp_start, ramp_ticks
 from exploy.runtime.rate_watch import RateWatch
 from exploy.runtime.selftest import replay_trace

@@ -10,7 +10,7 @@ import numpy as np
 from exploy.contract import Contract, Kind, Memory, Port
 from exploy.errors import ContractError
 from exploy.runtime.arena import Arena, Layout
-from exploy.runtime.paths import Path
+from exploy.runtime.path import Path
 
 Key = tuple[str, str]  # what the buffer is for, and the name of its port
 INPUT, OUTPUT = "input", "output"
@@ -146,8 +146,7 @@ class Engine:
             if state not in bindings:
                 bindings[state] = self._binding(path, inputs, current, phase, tick == 0)
             following = 1 if tick == count - 1 else tick + 1
-            run = path.session.run_with_iobinding if path.session is not None else _do_nothing
-            steps.append(Step(run, bindings[state], phase == 0, following))
+            steps.append(Step(path.run, bindings[state], phase == 0, following))
             for memory in self._contract.memories:
                 if memory.output in path.outputs:
                     current[memory.name] = 1 - current[memory.name]
@@ -163,16 +162,7 @@ class Engine:
         for memory in self._contract.memories:
             reads[memory.input] = self.buffer((_MEMORY[current[memory.name]], memory.name))
             writes[memory.output] = self.buffer((_MEMORY[1 - current[memory.name]], memory.name))
-        if path.session is None:
-            return None
-        binding = path.session.io_binding()
-        for name in path.inputs:
-            array = reads[name]
-            binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
-        for port, name in path.outputs.items():
-            array = writes[port]
-            binding.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
-        return binding
+        return path.bind(reads, writes)
 
     def _keep(self, port: Port, value: Any) -> np.ndarray:
         """An array with one value, kept alive as long as the steps that are bound to it."""
@@ -182,10 +172,6 @@ class Engine:
 
     def _layout(self, port: Port) -> Layout:
         return np.dtype(port.dtype), port.fixed_shape(self._sizes)
-
-
-def _do_nothing(binding: None) -> None:
-    """What a path does that computes nothing."""
 
 
 def _checked_memories(contract: Contract, layout: Callable[[Port], Layout]) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from exploy.comparison import difference
 from exploy.contract import Contract
 from exploy.errors import ContractError, VerificationError
 from exploy.runtime.engine import Engine
-from exploy.runtime.paths import Path
+from exploy.runtime.path import Path
 
 
 def replay_trace(contract: Contract, paths: tuple[Path, Path]) -> int:

@@ -1,15 +1,12 @@
 """The two checks that every export makes of its file: against the captured program and the live environment."""
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import onnxruntime
 import torch
 
 from exploy.comparison import difference
-from exploy.contract import STEP_COUNT
 from exploy.errors import ExployError, VerificationError, WeakerCheckWarning
 from exploy.exporter.capture.object_graph import resolve_in
 from exploy.exporter.capture.pipeline import live_objects
@@ -21,6 +18,7 @@ from exploy.exporter.core.components import Input, to_numpy
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.runtime.controller import Controller
 from exploy.runtime.fault import Guards
+from exploy.verify.file_runner import CannotRunError, RunStep, Values
 from exploy.verify.variation import Variation, around, as_found
 
 TOLERANCE = 1e-5
@@ -35,33 +33,8 @@ _REASON_IN_THE_FILE = (
 _MAX_SUB_STEPS = 20
 _POLICY_STEPS = 8
 
-Values = dict[str, np.ndarray]
-RunStep = Callable[[int, Mapping[str, np.ndarray]], Values]
 
-
-class _CannotRun(Exception):
-    """onnxruntime refuses to run a file on some inputs."""
-
-
-class _File:
-    """The file under test, as a function of the step count and named values."""
-
-    def __init__(self, session: onnxruntime.InferenceSession):
-        self._session = session
-        self._inputs = [item.name for item in session.get_inputs()]
-        self._outputs = [item.name for item in session.get_outputs()]
-
-    def __call__(self, step_count: int, values: Mapping[str, np.ndarray]) -> Values:
-        fed = {name: values[name] for name in self._inputs if name != STEP_COUNT}
-        fed[STEP_COUNT] = np.array(step_count, dtype=np.int32)
-        try:
-            results = self._session.run(None, fed)
-        except Exception as error:
-            raise _CannotRun(str(error)) from error
-        return dict(zip(self._outputs, results, strict=True))
-
-
-def check_against_program(program: Program, session: onnxruntime.InferenceSession, decimation: int) -> None:
+def check_against_program(program: Program, file: RunStep, decimation: int) -> None:
     """Run file and program on the same inputs over both paths, memories fed back.
 
     The inputs are those found and random ones around them; only the first where the program cannot be computed
@@ -70,7 +43,6 @@ def check_against_program(program: Program, session: onnxruntime.InferenceSessio
     Raises:
         VerificationError: If an output differs; the message names it.
     """
-    file = _File(session)
 
     def check(variations: Sequence[Variation]) -> None:
         generator = torch.Generator().manual_seed(0)
@@ -107,7 +79,7 @@ def check_against_environment(
     env: ExportableEnvironment,
     actor: ExportableActor,
     program: Program,
-    session: onnxruntime.InferenceSession,
+    file: RunStep,
 ) -> None:
     """Set the registered tensors of the live environment to other values, run its own Python, compare, restore.
 
@@ -117,7 +89,7 @@ def check_against_environment(
     Raises:
         VerificationError: If an output differs, or a frozen tensor that matters was changed; the message names it.
     """
-    compare_with_environment(env, actor, program, _File(session))
+    compare_with_environment(env, actor, program, file)
 
 
 def compare_with_environment(
@@ -154,8 +126,8 @@ def _check_at(
     except Exception as reason:
         try:
             check(fallback)
-        except _CannotRun as error:
-            raise VerificationError(f"onnxruntime cannot run the file: {error}. Nothing was written.") from error
+        except CannotRunError as error:
+            raise VerificationError(f"The file cannot be run: {error}. Nothing was written.") from error
         warnings.warn(
             f"The file was checked at the present values of the inputs only: at others, {type(reason).__name__} was "
             f"raised ({reason}). Run evaluate() over many steps before trusting it.",

@@ -12,6 +12,7 @@ import pytest
 from exploy.errors import ContractError, LoweringError
 from exploy.runtime import Controller
 from exploy.runtime.model_file import ModelFile
+from exploy.runtime.onnx_file import versions_of
 from exploy.runtime.releases import NEWEST, OLDEST, refuse_unreadable, support_of
 from tests.support.environments import make_actor
 from tests.support.files import exported, robot_inputs, write
@@ -23,8 +24,9 @@ OLD_RELEASE = "1.20.1"
 def versions(**options: Any) -> tuple[int, int]:
     file = ModelFile.parse(exported(Robot(), make_actor(13, 3), **options))
     provenance = file.contract.provenance
-    assert (provenance.opset, provenance.ir_version) == (file.opset, file.ir_version)
-    return file.opset, file.ir_version
+    ir_version, opset = versions_of(file.data)
+    assert (provenance.opset, provenance.ir_version) == (opset, ir_version)
+    return opset, ir_version
 
 
 def test_opset_and_ir_version_are_what_the_release_reads() -> None:

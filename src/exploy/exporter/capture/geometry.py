@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.parameter import is_lazy
 
 aten = torch.ops.aten
@@ -24,6 +25,7 @@ def has_memory(tensor: torch.Tensor) -> bool:
         and tensor.device.type != "meta"
         and not is_lazy(tensor)
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        and not isinstance(tensor, FakeTensor)
     )
 
 

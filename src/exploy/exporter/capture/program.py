@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import math
+from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -234,7 +235,7 @@ class Program:
             results: tuple[torch.Tensor, ...] = torch.func.functional_call(self.module, constants or {}, arguments)
         return results
 
-    def without_memories(self, names: set[str]) -> "Program":
+    def without_memories(self, names: Set[str]) -> "Program":
         """The same program without some memories whose value at entry nobody reads."""
         if not names:
             return self

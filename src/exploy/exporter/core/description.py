@@ -5,7 +5,6 @@ import math
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 import exploy
 from exploy.contract import (
@@ -21,7 +20,8 @@ from exploy.contract import (
     terms_of,
 )
 from exploy.errors import MetadataError
-from exploy.exporter.backends.onnx.two_paths import TwoPaths
+from exploy.exporter.backends.artifact import Artifact
+from exploy.exporter.backends.interface import Interface, Tensor
 from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, MemoryPort, Program
 from exploy.exporter.core.components import to_numpy
 from exploy.exporter.core.environment_checks import checked_metadata, checked_observation_names
@@ -35,8 +35,9 @@ _MAX_LISTED = 5
 def build_contract(
     env: ExportableEnvironment,
     program: Program,
-    paths: TwoPaths,
+    artifact: Artifact,
     decimation: int,
+    backend: str,
     model_source: dict[str, Any] | None = None,
 ) -> Contract:
     """Describe the ports, rates, memories, frozen values and provenance of a file.
@@ -44,20 +45,21 @@ def build_contract(
     Raises:
         MetadataError: If the metadata of a component does not fit its port.
     """
-    model, names = paths.model, checked_observation_names(env)
+    interface, names = artifact.interface, checked_observation_names(env)
     return Contract(
         decimation=decimation,
-        inputs=tuple(_port(value, env, program) for value in model.graph.inputs),
-        outputs=tuple(_port(value, env, program) for value in model.graph.outputs),
+        inputs=tuple(_port(value, env, program) for value in interface.inputs),
+        outputs=tuple(_port(value, env, program) for value in interface.outputs),
         memories=tuple(describe_memory(memory) for memory in program.memories),
         frozen=tuple(_frozen(item) for item in program.frozen),
-        unused_inputs=tuple(name for name in program.input_names if name not in paths.used_inputs),
-        sub_step_inputs=paths.sub_step_inputs,
+        unused_inputs=tuple(name for name in program.input_names if name not in interface.input_names),
+        sub_step_inputs=interface.sub_step_inputs,
         observation_names=names,
-        observation_terms=terms_of(names) if len(names) == _width(model.graph, OBSERVATIONS) else (),
+        observation_terms=terms_of(names) if len(names) == _width(interface, OBSERVATIONS) else (),
         random_outputs=tuple(name for name in program.default_outputs if name in program.random_outputs),
         sim_dt=_sim_dt(checked_metadata(env)),
-        provenance=provenance_of(env, model_source or {}, model.graph.opset_imports[""], model.ir_version),
+        provenance=provenance_of(env, model_source or {}, artifact.opset, artifact.ir_version),
+        backend=backend,
     )
 
 
@@ -111,24 +113,22 @@ def summary(contract: Contract) -> str:
     )
 
 
-def _port(value: ir.Value, env: ExportableEnvironment, program: Program) -> Port:
-    assert value.name is not None and value.dtype is not None and value.shape is not None
-    shape = tuple(int(size) for size in value.shape.numpy())
+def _port(value: Tensor, env: ExportableEnvironment, program: Program) -> Port:
     own_kinds = {STEP_COUNT: Kind.STEP_COUNT, ACTIONS: Kind.ACTIONS, OBSERVATIONS: Kind.OBSERVATIONS}
     own_kinds |= {name: Kind.MEMORY for memory in program.memories for name in (memory.input_name, memory.output_name)}
     example = program.examples.get(value.name)
     is_finite = example is None or not bool(np.isinf(to_numpy(example)).any())
-    port = Port(value.name, str(value.dtype.numpy()), shape, own_kinds.get(value.name), finite=is_finite)
+    port = Port(value.name, value.dtype, value.shape, own_kinds.get(value.name), finite=is_finite)
     if port.kind is not None:
         return port
     described = {name: item for name, item in checked_metadata(env).items() if isinstance(item, dict)}
     return with_semantics(port, described | env.context_manager().metadata)
 
 
-def _width(graph: ir.Graph, name: str) -> int | None:
+def _width(interface: Interface, name: str) -> int | str | None:
     """The size of the last dimension of an output."""
-    shape = next((value.shape for value in graph.outputs if value.name == name), None)
-    return int(shape.numpy()[-1]) if shape is not None and shape.rank() else None
+    shape = next((value.shape for value in interface.outputs if value.name == name), None)
+    return shape[-1] if shape else None
 
 
 def _sim_dt(metadata: dict[str, Any]) -> float | None:

@@ -12,11 +12,11 @@ import torch
 from exploy.contract import STEP_COUNT, Contract
 from exploy.diagnosis.inferred_memories import InferredMemories
 from exploy.diagnosis.refusals import refuse_errors, refuse_random_operators
-from exploy.errors import FileFormatError, LoweringError, UnusedInputWarning
-from exploy.exporter.backends.onnx.file import onnx_target, replacing, serialize
-from exploy.exporter.backends.onnx.lowering import lower
-from exploy.exporter.backends.onnx.two_paths import TwoPaths, join_paths
+from exploy.errors import UnusedInputWarning
+from exploy.exporter.backends.onnx.backend import OnnxBackend
 from exploy.exporter.backends.onnx.versions import IR_VERSION, OPSET_VERSION, versions_for
+from exploy.exporter.backends.registry import make_backend
+from exploy.exporter.backends.target import checked_target, replacing
 from exploy.exporter.capture.capture import ONE_AT_A_TIME, capture
 from exploy.exporter.capture.garbage import no_garbage_collection
 from exploy.exporter.capture.program import Program
@@ -25,9 +25,9 @@ from exploy.exporter.core.description import build_contract, build_metadata, fro
 from exploy.exporter.core.environment_checks import checked_decimation
 from exploy.exporter.core.evaluation_mode import evaluation_mode
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
-from exploy.runtime.model_file import seal
-from exploy.runtime.session import open_session
+from exploy.runtime.backends import Backend
 from exploy.verify.export_checks import check_against_environment, check_against_program, check_controller
+from exploy.verify.file_runner import runner_of
 from exploy.verify.golden_trace import record_trace
 
 
@@ -91,12 +91,76 @@ def export_environment_as_onnx(
         ExployError: One of its kinds for each thing that can be wrong; see `exploy.errors`.
     """
     opset_version, ir_version = versions_for(target_onnxruntime, opset_version, ir_version)
-    exporter = OnnxEnvironmentExporter(env, actor, opset_version, ir_version, verbose)
+    return export_environment(
+        env,
+        actor,
+        path,
+        filename=filename,
+        model_source=model_source,
+        verbose=verbose,
+        golden_trace=golden_trace,
+        initial_memory=initial_memory,
+        verify_program=verify_program,
+        verify_environment=verify_environment,
+        strict=strict,
+        infer_memory=infer_memory,
+        allow_random=allow_random,
+        opset_version=opset_version,
+        ir_version=ir_version,
+    )
+
+
+def export_environment(
+    env: ExportableEnvironment,
+    actor: torch.nn.Module,
+    path: str | Path,
+    backend: str = "onnx",
+    *,
+    filename: str | None = None,
+    model_source: dict[str, Any] | None = None,
+    verbose: bool = False,
+    golden_trace: bool = True,
+    initial_memory: Mapping[str, torch.Tensor] | None = None,
+    verify_program: bool = True,
+    verify_environment: bool = True,
+    strict: bool = False,
+    infer_memory: bool = False,
+    allow_random: bool = False,
+    **backend_options: Any,
+) -> Path:
+    """Export an environment and its actor as one file of some backend; ports, memories and checks are the same for all.
+
+    Args:
+        env: The environment to be exported.
+        actor: The actor.
+        path: The folder to write to; made if it does not exist.
+        backend: "onnx", "torch_export", "aot_inductor", or one that another package brings.
+        filename: The name of the file; `policy` with the backend's suffix if not given.
+        model_source: Where the policy comes from, stored in the file.
+        verbose: Print a summary of the file.
+        golden_trace: Store some steps by which the file can test itself.
+        initial_memory: Values that memories start from, by name, instead of those found.
+        verify_program: Check the file against the captured program.
+        verify_environment: Check the file against the live environment.
+        strict: Check the environment first, and refuse to go on if that finds errors.
+        infer_memory: Register forgotten memories.
+        allow_random: Let the actor draw random numbers.
+        **backend_options: What the backend takes, such as `opset_version` of "onnx".
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ExployError: One of its kinds for each thing that can be wrong; see `exploy.errors`.
+    """
+    writer = make_backend(backend, **backend_options)
+    exporter = OnnxEnvironmentExporter(env, actor, OPSET_VERSION, IR_VERSION, verbose)
+    exporter.backend = writer
     exporter.golden_trace = golden_trace
     exporter.initial_memory = dict(initial_memory or {})
     exporter.verify_program, exporter.verify_environment = verify_program, verify_environment
     exporter.strict, exporter.infer_memory, exporter.allow_random = strict, infer_memory, allow_random
-    return exporter.export(path, filename, model_source)
+    return exporter.export(path, filename or f"policy{writer.suffix}", model_source)
 
 
 class OnnxEnvironmentExporter(torch.nn.Module):
@@ -124,6 +188,7 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         self.opset_version = opset_version
         self.ir_version = ir_version
         self.verbose = verbose
+        self.backend: Backend = OnnxBackend(opset_version, ir_version)
         self.golden_trace = True
         self.initial_memory: dict[str, torch.Tensor] = {}
         self.verify_program = True
@@ -174,7 +239,7 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         Raises:
             ExployError: One of its kinds; nothing is written then.
         """
-        target = onnx_target(onnx_path, onnx_file_name)
+        target = checked_target(onnx_path, onnx_file_name, self.backend.suffix)
         with ONE_AT_A_TIME, no_garbage_collection():
             return self._export(target, model_source)
 
@@ -191,15 +256,14 @@ class OnnxEnvironmentExporter(torch.nn.Module):
             if self.strict:
                 refuse_errors(self.env, self.actor, program, self.allow_random)
             refuse_random_operators(program, self.allow_random)
-            paths = join_paths(lower(program, self.opset_version, self.ir_version), program, decimation)
-            program = self._program = program.without_memories(paths.unread_memories)
-            contract = build_contract(self.env, program, paths, decimation, model_source)
+            artifact = self.backend.lower(program, decimation)
+            program = self._program = program.without_memories(artifact.interface.unread_memories)
+            contract = build_contract(self.env, program, artifact, decimation, self.backend.name, model_source)
             if self.golden_trace:
                 contract = dataclasses.replace(contract, trace=record_trace(program, contract))
-            paths.model.metadata_props.update(build_metadata(self.env, contract, model_source))
-            data = seal(serialize(paths.model))
+            data = artifact.file(contract, build_metadata(self.env, contract, model_source))
             self._verify(program, data, decimation)
-            _write(target, data, paths)
+            _write(target, data, artifact.debug_files())
         _warn_of_unused(contract)
         for line in (inferred.line(), frozen_line(contract)):
             if line:
@@ -216,17 +280,12 @@ class OnnxEnvironmentExporter(torch.nn.Module):
     def _verify(self, program: Program, data: bytes, decimation: int) -> None:
         if not (self.verify_program or self.verify_environment):
             return
-        try:
-            session = open_session(data)
-        except FileFormatError as error:
-            raise LoweringError(
-                f"The exported graph uses types or operators that are not supported: {error}"
-            ) from error
+        file = runner_of(data)
         if self.verify_program:
-            check_against_program(program, session, decimation)
+            check_against_program(program, file, decimation)
             check_controller(data)
         if self.verify_environment:
-            check_against_environment(self.env, self.actor, program, session)
+            check_against_environment(self.env, self.actor, program, file)
 
 
 def _warn_of_unused(contract: Contract) -> None:
@@ -241,12 +300,10 @@ def _warn_of_unused(contract: Contract) -> None:
         )
 
 
-def _write(target: Path, data: bytes, paths: TwoPaths) -> None:
-    stem = target.name.removesuffix(".onnx")
-    debug = {"default": paths.default, "process_actions": paths.process_actions}
-    debug = {suffix: model for suffix, model in debug.items() if model.graph.outputs}
+def _write(target: Path, data: bytes, debug_files: dict[str, bytes]) -> None:
+    stem = target.name.removesuffix(target.suffix)
     with replacing(target) as temporary:
         temporary.write_bytes(data)
-        for suffix, model in debug.items():
-            with replacing(target.parent / "debug" / f"{stem}_{suffix}.onnx") as temporary_debug:
-                temporary_debug.write_bytes(serialize(model))
+        for suffix, contents in debug_files.items():
+            with replacing(target.parent / "debug" / f"{stem}{suffix}") as temporary_debug:
+                temporary_debug.write_bytes(contents)

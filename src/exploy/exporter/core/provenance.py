@@ -19,7 +19,11 @@ _ANOTHER_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX
 
 
 def provenance_of(
-    env: object | None, model_source: dict[str, Any], opset: int, ir_version: int, libraries: tuple[str, ...] = ()
+    env: object | None,
+    model_source: dict[str, Any],
+    opset: int | None,
+    ir_version: int | None,
+    libraries: tuple[str, ...] = (),
 ) -> Provenance:
     """What is known about the making of a file from an environment, or with other libraries.
 

@@ -9,18 +9,17 @@ from typing import Any, TypedDict
 import exploy
 from exploy.contract import METADATA_KEY, Contract
 from exploy.errors import MetadataError, OutputPathError
-from exploy.exporter.backends.onnx.file import onnx_target, replacing, serialize
-from exploy.exporter.backends.onnx.lowering import lower
-from exploy.exporter.backends.onnx.random_numbers import seed_random_nodes
+from exploy.exporter.backends.onnx.backend import OnnxBackend
 from exploy.exporter.backends.onnx.versions import IR_VERSION, OPSET_VERSION, versions_for
+from exploy.exporter.backends.registry import make_backend
+from exploy.exporter.backends.target import checked_target, replacing
 from exploy.exporter.capture.capture import ONE_AT_A_TIME
 from exploy.exporter.capture.garbage import no_garbage_collection
 from exploy.exporter.core.description import summary, to_json
 from exploy.exporter.core.evaluation_mode import evaluation_mode
 from exploy.exporter.network.capture import capture_policy
 from exploy.exporter.network.policy import Policy
-from exploy.exporter.network.ports import Names, describe_policy, name_ports
-from exploy.runtime.model_file import seal
+from exploy.exporter.network.ports import Names, describe_policy
 from exploy.verify.golden_trace import record_trace
 from exploy.verify.policy_checks import check_against_policy
 
@@ -38,6 +37,7 @@ class ExportOptions(TypedDict, total=False):
     golden_trace: bool
     model_source: dict[str, Any] | None
     seed: int | None
+    backend: str
     verbose: bool
 
 
@@ -55,9 +55,10 @@ def export_policy(
     golden_trace: bool = True,
     model_source: dict[str, Any] | None = None,
     seed: int | None = None,
+    backend: str = "onnx",
     verbose: bool = False,
 ) -> Path:
-    """Export a policy alone as one ONNX file: observations in, actions first out, memories last.
+    """Export a policy alone as one file: observations in, actions first out, memories last.
 
     The file is compared with the policy over steps from random observations before it takes its place; a failed export
     leaves no new file and no changed one.
@@ -75,6 +76,7 @@ def export_policy(
         golden_trace: Store some steps by which the file can test itself on the robot.
         model_source: Where the policy comes from, stored in the metadata.
         seed: Where the policy draws random numbers: what they start from, so that every session draws the same ones.
+        backend: "onnx", "torch_export", "aot_inductor", or one that another package brings.
         verbose: Print a summary of the file.
 
     Returns:
@@ -84,20 +86,21 @@ def export_policy(
         ExployError: One of its kinds for each thing that can be wrong; see `exploy.errors`.
     """
     opset_version, ir_version = versions_for(target_onnxruntime, opset_version, ir_version)
-    target = _target(Path(path))
+    is_onnx = backend == "onnx"
+    writer = OnnxBackend(opset_version, ir_version, seed) if is_onnx else make_backend(backend)
+    target = _target(Path(path), writer.suffix)
     if not isinstance(model_source, dict | None):
         raise MetadataError(f"model_source must be a dictionary, got {type(model_source).__name__}.")
     with ONE_AT_A_TIME, no_garbage_collection(), evaluation_mode([policy]):
         program = capture_policy(policy, dynamic_batch=dynamic_batch)
-        model = lower(program, opset_version, ir_version)
-        seed_random_nodes(model, seed)
-        name_ports(model, program)
-        contract = describe_policy(policy, program, model, obs_names, action_names, rate_hz, model_source)
+        artifact = writer.lower(program, None)
+        contract = describe_policy(
+            policy, program, artifact, obs_names, action_names, rate_hz, model_source, writer.name
+        )
         if golden_trace:
             traced = capture_policy(policy, dynamic_batch=False) if dynamic_batch else program
             contract = dataclasses.replace(contract, trace=record_trace(traced, contract))
-        model.metadata_props.update(_metadata(contract))
-        data = seal(serialize(model))
+        data = artifact.file(contract, _metadata(contract))
         check_against_policy(policy, data, program.random_outputs, program.precision)
         with replacing(target) as temporary:
             temporary.write_bytes(data)
@@ -107,10 +110,10 @@ def export_policy(
     return target
 
 
-def _target(path: Path) -> Path:
+def _target(path: Path, suffix: str) -> Path:
     if path.is_dir():
-        raise OutputPathError(f"{path} is a folder; give the name of a file, such as {path / 'policy.onnx'}.")
-    return onnx_target(path.parent, path.name)
+        raise OutputPathError(f"{path} is a folder; give the name of a file, such as {path / f'policy{suffix}'}.")
+    return checked_target(path.parent, path.name, suffix)
 
 
 def _metadata(contract: Contract) -> dict[str, str]:

@@ -1,46 +1,30 @@
-"""The ports of a lowered policy, and what its contract says about them."""
+"""What the contract of a policy alone says."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import onnx_ir as ir
-
 from exploy.contract import Contract, Kind, Memory, Port, terms_of
 from exploy.errors import MetadataError
-from exploy.exporter.backends.onnx.two_paths import give_outputs_producers, name_weights
+from exploy.exporter.backends.artifact import Artifact
+from exploy.exporter.backends.interface import Tensor
 from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, MemoryPort, Program
 from exploy.exporter.core.description import describe_memory
 from exploy.exporter.core.provenance import provenance_of
-from exploy.exporter.network.policy import BATCH, Policy, PolicyState
+from exploy.exporter.network.policy import Policy, PolicyState
 
 Names = Sequence[str] | Mapping[str, Sequence[str]]
-
-
-def name_ports(model: ir.Model, program: Program) -> None:
-    """Give the inputs, outputs, weights and open sizes of a lowered model their names."""
-    graph = model.graph
-    name_weights(graph, program)
-    give_outputs_producers(graph)
-    ports = {*program.input_names, *program.default_outputs}
-    for index, value in enumerate(value for node in graph for value in node.outputs):
-        value.name = f"{value.name or index}_" if value.name in ports else value.name
-    for values, names in ((graph.inputs, program.input_names), (graph.outputs, program.default_outputs)):
-        for value, name in zip(values, names, strict=True):
-            value.name = name
-            assert value.shape is not None
-            value.shape = ir.Shape([size if isinstance(size, int) else BATCH for size in value.shape])
-    graph.name = "policy"
 
 
 def describe_policy(
     policy: Policy,
     program: Program,
-    model: ir.Model,
+    artifact: Artifact,
     obs_names: Names | None,
     action_names: Sequence[str] | None,
     rate_hz: float | None,
     model_source: dict[str, Any] | None,
+    backend: str,
 ) -> Contract:
     """The contract of a policy's file.
 
@@ -48,8 +32,8 @@ def describe_policy(
         MetadataError: If names do not fit the ports, or the rate is none.
     """
     kinds = _KINDS | {item.name: item.kind for item in policy.inputs if item.kind is not None}
-    inputs = [_port(value, program, kinds) for value in model.graph.inputs]
-    outputs = [_port(value, program, kinds) for value in model.graph.outputs]
+    inputs = [_port(value, program, kinds) for value in artifact.interface.inputs]
+    outputs = [_port(value, program, kinds) for value in artifact.interface.outputs]
     names = _names_by_port(obs_names, policy) | ({} if action_names is None else {ACTIONS: action_names})
     inputs, outputs = ([_with_names(port, names) for port in ports] for ports in (inputs, outputs))
     observed = next((port for port in inputs if port.name == OBSERVATIONS), None)
@@ -62,10 +46,9 @@ def describe_policy(
         observation_names=observation_names,
         observation_terms=terms_of(observation_names),
         random_outputs=tuple(name for name in program.default_outputs if name in program.random_outputs),
+        backend=backend,
         sim_dt=None if rate_hz is None else 1 / _checked_rate(rate_hz),
-        provenance=provenance_of(
-            None, model_source or {}, model.graph.opset_imports[""], model.ir_version, policy.libraries
-        ),
+        provenance=provenance_of(None, model_source or {}, artifact.opset, artifact.ir_version, policy.libraries),
     )
 
 
@@ -74,12 +57,10 @@ def _memory(memory: MemoryPort, state: PolicyState) -> Memory:
     return describe_memory(dataclasses.replace(memory, initial=state.initial(1)))
 
 
-def _port(value: ir.Value, program: Program, kinds: Mapping[str, str]) -> Port:
-    assert value.name is not None and value.dtype is not None and value.shape is not None
+def _port(value: Tensor, program: Program, kinds: Mapping[str, str]) -> Port:
     fed_back = {name for memory in program.memories for name in (memory.input_name, memory.output_name)}
-    shape = tuple(size if isinstance(size, int) else str(size.value) for size in value.shape)
     kind = Kind.MEMORY if value.name in fed_back else kinds.get(value.name)
-    return Port(value.name, str(value.dtype.numpy()), shape, kind)
+    return Port(value.name, value.dtype, value.shape, kind)
 
 
 _KINDS = {OBSERVATIONS: Kind.OBSERVATIONS, ACTIONS: Kind.ACTIONS}

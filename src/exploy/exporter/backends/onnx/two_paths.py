@@ -7,7 +7,8 @@ import numpy as np
 import onnx_ir as ir
 
 from exploy.contract import STEP_COUNT
-from exploy.exporter.capture.program import MemoryPort, Program
+from exploy.exporter.backends.interface import unread_memories
+from exploy.exporter.capture.program import Program
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,10 @@ def join_paths(lowered: ir.Model, program: Program, decimation: int) -> TwoPaths
     default_values = dict(zip(program.default_outputs, graph.outputs[:count], strict=True))
     sub_step_values = dict(zip(program.sub_step_outputs, graph.outputs[count:], strict=True))
     reads = {name: _inputs_read_by(value) for name, value in sub_step_values.items()}
-    unread = [memory for memory in program.memories if memory.carried and not _is_read(memory, program, reads)]
-    for memory in unread:
-        del default_values[memory.output_name], sub_step_values[memory.output_name]
+    unread = unread_memories(program, reads)
+    for memory in program.memories:
+        if memory.name in unread:
+            del default_values[memory.output_name], sub_step_values[memory.output_name]
     order = list(graph.initializers)
     default, sub_step = (_path(graph, values, order) for values in (default_values, sub_step_values))
     used = [name for name in program.input_names if name in _used_inputs(default) | _used_inputs(sub_step)]
@@ -49,27 +51,9 @@ def join_paths(lowered: ir.Model, program: Program, decimation: int) -> TwoPaths
         default=_model(lowered, _without_unused_inputs(default)),
         process_actions=_model(lowered, _without_unused_inputs(sub_step)),
         used_inputs=used,
-        unread_memories={memory.name for memory in unread},
+        unread_memories=unread,
         sub_step_inputs={name: sorted(reads[name] & inputs) for name in sub_step_values},
     )
-
-
-def _is_read(memory: MemoryPort, program: Program, reads: dict[str, set[str]]) -> bool:
-    """Whether anything but carried memories that are themselves unread depends on a carried memory's value."""
-    seen: set[str] = set()
-    pending = [memory]
-    outputs = {item.output_name: item for item in program.memories if item.carried}
-    while pending:
-        current = pending.pop()
-        seen.add(current.name)
-        for output, inputs in reads.items():
-            if current.input_name not in inputs:
-                continue
-            if output not in outputs:
-                return True
-            if outputs[output].name not in seen:
-                pending.append(outputs[output])
-    return False
 
 
 def _model(lowered: ir.Model, graph: ir.Graph) -> ir.Model:

@@ -1,13 +1,16 @@
-"""The two paths of a file, each ready to run: as sessions of their own where the file allows it, else as one."""
+"""The two paths of an ONNX file: as sessions of their own where the file allows it, else as one."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from exploy.contract import Contract, Port
 from exploy.errors import ContractError, FileFormatError
-from exploy.runtime.model_file import ModelFile
+from exploy.runtime.onnx_file import versions_of
+from exploy.runtime.path import Arrays, IdlePath, Path
 from exploy.runtime.releases import refuse_unreadable
 from exploy.runtime.session import NUMPY_TYPES, load_onnxruntime, open_session
 from exploy.runtime.split import PathModel, decimation_of, split_paths
@@ -17,25 +20,53 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Path:
+class OnnxPath:
     """A session that computes one path.
 
     Args:
-        session: The session; None where there is nothing to compute.
-        inputs: The ports that it reads.
-        outputs: For each port that the path computes, the name that the session has for it.
+        session: The session.
+        names: For each port that the path computes, the name that the session has for it.
     """
 
-    session: "onnxruntime.InferenceSession | None"
-    inputs: frozenset[str]
-    outputs: dict[str, str]
+    session: "onnxruntime.InferenceSession"
+    names: dict[str, str]
+
+    @cached_property
+    def inputs(self) -> frozenset[str]:
+        """The ports that it reads."""
+        return frozenset(value.name for value in self.session.get_inputs())
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        """The ports that it computes."""
+        return frozenset(self.names)
+
+    @property
+    def run(self) -> Callable[[Any], None]:
+        """Compute what `bind()` has prepared."""
+        run: Callable[[Any], None] = self.session.run_with_iobinding
+        return run
+
+    def bind(self, reads: Arrays, writes: Arrays) -> Any:
+        """Bind arrays to the session."""
+        binding = self.session.io_binding()
+        for name in self.inputs:
+            array = reads[name]
+            binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+        for port, name in self.names.items():
+            array = writes[port]
+            binding.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+        return binding
 
 
-def open_paths(file: ModelFile, *, threads: int, spinning: bool, split: bool = True) -> tuple[Path, Path]:
+def open_paths(
+    data: bytes, contract: Contract, *, threads: int, spinning: bool, split: bool = True
+) -> tuple[Path, Path]:
     """Open the policy step and the sub-step of a file; both are the same where there is one rate.
 
     Args:
-        file: The file.
+        data: The bytes of the file.
+        contract: What it says about itself.
         threads: Number of threads that compute.
         spinning: Let threads that wait for work keep their processor busy.
         split: Take the two paths apart where that is possible.
@@ -43,22 +74,22 @@ def open_paths(file: ModelFile, *, threads: int, spinning: bool, split: bool = T
     Raises:
         ContractError: If the runtime cannot read the file, or the contract does not fit the graph.
     """
-    refuse_unreadable(file.opset, file.ir_version, load_onnxruntime().__version__)
+    ir_version, opset = versions_of(data)
+    refuse_unreadable(opset, ir_version, load_onnxruntime().__version__)
     options: dict[str, Any] = {"threads": threads, "spinning": spinning}
-    contract = file.contract
-    decimation = decimation_of(file.data)
+    decimation = decimation_of(data)
     if decimation is not None and decimation != contract.decimation:
         raise ContractError(
             f"The contract says decimation {contract.decimation}, but the graph chooses its path every {decimation} "
             "ticks. Export the file again."
         )
-    models = split_paths(file.data, contract) if split else None
+    models = split_paths(data, contract) if split else None
     try:
         if models is None:
-            session = open_session(file.data, **options)
+            session = open_session(data, **options)
             check_fit(contract, session)
             computed = _computed(contract)
-            sub_step = _whole(session, computed) if computed else Path(None, frozenset(), {})
+            sub_step = _whole(session, computed) if computed else IdlePath()
             return _whole(session, [port.name for port in contract.outputs]), sub_step
         paths = [_part(model, options) for model in models[: min(2, contract.decimation)]]
     except FileFormatError as error:
@@ -82,17 +113,17 @@ def check_fit(contract: Contract, session: "onnxruntime.InferenceSession") -> No
         _refuse_differences(promised, found, what)
 
 
-def _check_split_fit(contract: Contract, paths: list[Path]) -> None:
+def _check_split_fit(contract: Contract, paths: list[OnnxPath | IdlePath]) -> None:
     """Refuse other types or shapes in sessions of paths, each of which has a part of the ports."""
     inputs = {port.name: _promised(port) for port in contract.inputs}
     outputs = {port.name: _promised(port) for port in contract.outputs}
     for path in paths:
-        if path.session is None:
+        if isinstance(path, IdlePath):
             continue
         found = {value.name: _found(value) for value in path.session.get_inputs()}
         _refuse_differences({name: inputs.get(name, "nothing") for name in found}, found, "inputs")
         values = {value.name: _found(value) for value in path.session.get_outputs()}
-        computed = {port: values[name] for port, name in path.outputs.items()}
+        computed = {port: values[name] for port, name in path.names.items()}
         _refuse_differences({name: outputs.get(name, "nothing") for name in computed}, computed, "outputs")
 
 
@@ -119,15 +150,12 @@ def _found(value: Any) -> str:
     return f"{np.dtype(dtype) if dtype else value.type} {list(value.shape)}"
 
 
-def _part(model: PathModel, options: dict[str, Any]) -> Path:
-    if not model.outputs:
-        return Path(None, frozenset(), {})
-    session = open_session(model.data, **options)
-    return Path(session, _inputs(session), model.outputs)
+def _part(model: PathModel, options: dict[str, Any]) -> OnnxPath | IdlePath:
+    return OnnxPath(open_session(model.data, **options), model.outputs) if model.outputs else IdlePath()
 
 
-def _whole(session: "onnxruntime.InferenceSession", outputs: list[str]) -> Path:
-    return Path(session, _inputs(session), {name: name for name in outputs})
+def _whole(session: "onnxruntime.InferenceSession", outputs: list[str]) -> OnnxPath:
+    return OnnxPath(session, {name: name for name in outputs})
 
 
 def _computed(contract: Contract) -> list[str]:
@@ -135,7 +163,3 @@ def _computed(contract: Contract) -> list[str]:
     if contract.decimation == 1:
         return [port.name for port in contract.outputs]
     return [port.name for port in contract.outputs if port.name in contract.sub_step_inputs]
-
-
-def _inputs(session: "onnxruntime.InferenceSession") -> frozenset[str]:
-    return frozenset(value.name for value in session.get_inputs())

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from exploy.errors import OutputPathError
-from exploy.exporter.backends.onnx.file import replacing
+from exploy.exporter.backends.target import replacing
 
 
 def test_the_target_appears_when_the_body_succeeds(tmp_path: Path):

@@ -1,0 +1,74 @@
+"""A backend of another package: files that OpenVINO runs, through its reader of ONNX.
+
+The class is all there is to write. A package makes it known by an entry point:
+
+    [project.entry-points."exploy.backends"]
+    openvino = "openvino_backend:OpenVinoBackend"
+
+after which `export_environment(env, actor, "out", backend="openvino")` writes such files, and
+`Controller.load()` runs them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exploy.contract import Contract
+from exploy.errors import ContractError
+from exploy.runtime.backends import Backend
+from exploy.runtime.path import Arrays, Path
+
+
+class OpenVinoBackend(Backend):
+    """Writes ONNX files whose contract says that OpenVINO runs them."""
+
+    name = "openvino"
+    suffix = ".onnx"
+
+    def lower(self, program: Any, decimation: int | None) -> Any:
+        """Lower as for onnxruntime; imported here, since robots have no torch."""
+        from exploy.exporter.backends.onnx.backend import OnnxBackend
+
+        return OnnxBackend().lower(program, decimation)
+
+    def open_paths(self, data: bytes, contract: Contract, **options: Any) -> tuple[Path, Path]:
+        """Compile the file; both paths are one request, whose step count chooses between them.
+
+        Raises:
+            ContractError: If OpenVINO is not installed, or cannot read the file.
+        """
+        try:
+            import openvino
+        except ImportError as error:
+            raise ContractError(f"The file is for OpenVINO ({error}): pip install openvino") from None
+        core = openvino.Core()
+        settings = {"INFERENCE_NUM_THREADS": options.get("threads", 1), "INFERENCE_PRECISION_HINT": "f32"}
+        try:
+            request = core.compile_model(core.read_model(data), "CPU", settings).create_infer_request()
+        except RuntimeError as error:
+            raise ContractError(f"OpenVINO cannot read the file: {error}") from error
+        inputs = frozenset(port.name for port in contract.inputs)
+        outputs = frozenset(port.name for port in contract.outputs)
+        sub_step = outputs if contract.decimation == 1 else outputs & set(contract.sub_step_inputs)
+        return OpenVinoPath(request, inputs, outputs), OpenVinoPath(request, inputs, sub_step)
+
+
+@dataclass(frozen=True)
+class OpenVinoPath:
+    """A request, and the ports that it reads and that are taken from it."""
+
+    request: Any
+    inputs: frozenset[str]
+    outputs: frozenset[str]
+
+    def bind(self, reads: Arrays, writes: Arrays) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Keep the arrays."""
+        return {name: reads[name] for name in self.inputs}, {name: writes[name] for name in self.outputs}
+
+    def run(self, binding: tuple[dict[str, np.ndarray], dict[str, np.ndarray]]) -> None:
+        """Compute, and copy the results to where they belong."""
+        reads, writes = binding
+        self.request.infer(reads)
+        for name, array in writes.items():
+            array[...] = self.request.get_tensor(name).data

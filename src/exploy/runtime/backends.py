@@ -1,0 +1,91 @@
+"""Finds what can run a file: onnxruntime, torch, or what another package brings."""
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from exploy.contract import Contract
+from exploy.errors import ContractError
+from exploy.runtime.model_file import ModelFile
+from exploy.runtime.path import Path
+
+if TYPE_CHECKING:
+    from exploy.exporter.backends.artifact import Artifact
+    from exploy.exporter.capture.program import Program
+
+GROUP = "exploy.backends"
+_OWN = {
+    "onnx": "exploy.runtime.onnx_paths",
+    "torch_export": "exploy.runtime.torch_paths",
+    "aot_inductor": "exploy.runtime.torch_paths",
+}
+
+
+class Backend(ABC):
+    """A format of files: how a captured program becomes one, and how it is run.
+
+    Subclasses of other packages are entry points of the group `exploy.backends`, under their name. They must be
+    importable where files are run, so imports that only the export needs belong into `lower()`.
+    """
+
+    name: ClassVar[str]
+    suffix: ClassVar[str]
+
+    @abstractmethod
+    def lower(self, program: "Program", decimation: int | None) -> "Artifact":
+        """Bring a program into the backend's form.
+
+        Args:
+            program: The captured program.
+            decimation: Ticks in a policy step; None for a policy alone, which has one rate.
+
+        Raises:
+            LoweringError: If the program has no such form.
+        """
+
+    @abstractmethod
+    def open_paths(self, data: bytes, contract: Contract, **options: Any) -> tuple[Path, Path]:
+        """Open the policy step and the sub-step of a file; both are the same where there is one rate.
+
+        Args:
+            data: The bytes of the file, whose digest is right.
+            contract: What it says about itself.
+            **options: `threads`, `spinning` and `split`, for what there is a use for.
+
+        Raises:
+            ContractError: If the file cannot be read here.
+        """
+
+
+def open_paths(file: ModelFile, **options: Any) -> tuple[Path, Path]:
+    """Open the policy step and the sub-step of a file; both are the same where there is one rate.
+
+    Args:
+        file: The file, whose contract names its backend.
+        **options: `threads`, `spinning` and `split`; each backend takes what it has a use for.
+
+    Raises:
+        ContractError: If the backend is not known or not installed, or cannot read the file.
+    """
+    opened: tuple[Path, Path] = _opener(file.contract.backend)(file.data, file.contract, **options)
+    return opened
+
+
+def _opener(name: str) -> Callable[..., tuple[Path, Path]]:
+    if name in _OWN:
+        opener: Callable[..., tuple[Path, Path]] = importlib.import_module(_OWN[name]).open_paths
+        return opener
+    for point in entry_points(group=GROUP, name=name):
+        try:
+            found: Callable[..., tuple[Path, Path]] = point.load()().open_paths
+        except Exception as error:
+            raise ContractError(
+                f"The backend {name!r} of {point.value} cannot be used: {type(error).__name__}: {error}"
+            ) from error
+        return found
+    raise ContractError(
+        f"The file is for the backend {name!r}, which is not installed; there are {', '.join(_OWN)}. Install the "
+        f"package that made it (an entry point {name!r} in {GROUP!r})."
+    )

@@ -1,0 +1,113 @@
+"""The two paths of a file for torch: exported programs, or libraries that were compiled from them."""
+
+import importlib
+import io
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+from exploy.contract import Contract
+from exploy.errors import ContractError
+from exploy.runtime.path import Arrays, IdlePath, Path
+
+POLICY_STEP, SUB_STEP = "policy_step", "sub_step"
+SIGNATURES = "exploy.signatures"
+
+
+@dataclass(frozen=True)
+class TorchPath:
+    """A function of tensors that computes one path.
+
+    Args:
+        function: Takes all of its inputs, in order, and returns its outputs.
+        arguments: The ports that it takes.
+        results: The ports that it gives.
+        torch: The torch package.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+    torch: Any
+
+    @property
+    def inputs(self) -> frozenset[str]:
+        """The ports that it reads."""
+        return frozenset(self.arguments)
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        """The ports that it computes."""
+        return frozenset(self.results)
+
+    def bind(self, reads: Arrays, writes: Arrays) -> tuple[list[Any], list[Any]]:
+        """See arrays as tensors, which share their memory."""
+        view = self.torch.from_numpy
+        return [view(reads[name]) for name in self.arguments], [view(writes[name]) for name in self.results]
+
+    def run(self, binding: tuple[Sequence[Any], Sequence[Any]]) -> None:
+        """Compute, and copy the results to where they belong."""
+        arguments, targets = binding
+        with self.torch.inference_mode():
+            results = self.function(*arguments)
+            for target, result in zip(targets, results, strict=True):
+                target.copy_(result)
+
+
+def open_paths(data: bytes, contract: Contract, **options: Any) -> tuple[Path, Path]:
+    """Open the policy step and the sub-step of a file; both are the same where there is one rate.
+
+    Options for threads are left alone: torch has one setting for the whole process (`torch.set_num_threads()`).
+
+    Args:
+        data: The bytes of the file.
+        contract: What it says about itself.
+        **options: Not used.
+
+    Raises:
+        ContractError: If torch is not installed, or cannot read the file.
+    """
+    torch = _load_torch()
+    try:
+        contents = _load(data, contract.backend)
+        signatures = json.loads(contents.extra_files[SIGNATURES])
+        compiled = contract.backend == "aot_inductor"
+        programs = contents.aoti_runners if compiled else contents.exported_programs
+        paths: list[Path] = []
+        for name in (POLICY_STEP, SUB_STEP):
+            if name in signatures:
+                function = programs[name] if compiled else programs[name].module(check_guards=False)
+                signature = signatures[name]
+                paths.append(TorchPath(function, tuple(signature["inputs"]), tuple(signature["outputs"]), torch))
+    except Exception as error:
+        made_with = contract.provenance.versions.get("torch", "of an unknown version")
+        raise ContractError(
+            f"torch {torch.__version__} cannot load the file: {type(error).__name__}: {error}. It was made with torch "
+            f"{made_with}; export it with the one that runs it."
+        ) from error
+    sub_step = paths[1] if len(paths) > 1 else paths[0] if contract.decimation == 1 else IdlePath()
+    return paths[0], sub_step
+
+
+def _load_torch() -> Any:
+    try:
+        return importlib.import_module("torch")
+    except ImportError as error:
+        raise ContractError(
+            f"The file is for torch, which cannot be imported ({error}). Install it (pip install torch), or export for "
+            "onnxruntime: backend='onnx'."
+        ) from None
+
+
+def _load(data: bytes, backend: str) -> Any:
+    """The contents of the archive; libraries are unpacked into a folder of torch's."""
+    package = importlib.import_module("torch.export.pt2_archive._package")
+    if backend != "aot_inductor":
+        return package.load_pt2(io.BytesIO(data))
+    with tempfile.TemporaryDirectory() as folder:
+        path = FilePath(folder) / "policy.pt2"
+        path.write_bytes(data)
+        return package.load_pt2(str(path))
