@@ -144,6 +144,8 @@ def test_the_opset_is_the_documented_one_or_the_one_asked_for(tmp_path: Path) ->
     assert opset("e.onnx", RecurrentActorCritic("gru"), opset_version=20) == 20
     with pytest.raises(LoweringError, match="Opset 9 was asked for; 11 is the oldest"):
         opset("f.onnx", transformer("standard"), opset_version=9)
+    with pytest.raises(LoweringError, match="must be one that onnx knows, such as 14, got '11'"):
+        opset("f.onnx", transformer("standard"), opset_version="11")
     assert not (tmp_path / "f.onnx").exists()
 
 
@@ -197,6 +199,13 @@ class Forgetful(torch.nn.Module):
         return out
 
 
+class Squashing(ActorCritic):
+    """Does something of its own after the actor."""
+
+    def act_inference(self, obs: torch.Tensor, reference: Any = None) -> torch.Tensor:
+        return torch.tanh(super().act_inference(obs, reference))
+
+
 def without_rnn() -> Any:
     model = RecurrentActorCritic("lstm")
     del model.memory_a.rnn
@@ -208,6 +217,7 @@ def without_rnn() -> Any:
     [
         (lambda: torch.nn.Linear(3, 3), {}, "has no actor: looked for `actor`"),
         (lambda: ActorCritic(torch.nn.Linear(3, 3)), {}, "looked for `obs_embedding`"),
+        (lambda: Squashing(transformer("standard").actor), {}, r"act_inference\(\) of Squashing gives other actions"),
         (without_rnn, {}, "looked for `memory_a.rnn`"),
         (lambda: transformer("standard"), {"normalizer": normalizer(5)}, r"shape \(5,\).*'obs'.*shape \(12,\)"),
         (lambda: transformer("reference"), {"ref_normalizer": normalizer(5)}, r"shape \(5,\).*'ref_obs'.*\(7,\)"),

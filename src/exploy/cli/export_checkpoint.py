@@ -46,11 +46,14 @@ def run(
     parameters = inspect.signature(export_policy).parameters.values()
     names = [item.name for item in parameters if item.kind is item.KEYWORD_ONLY]
     arguments = _arguments(given, said, names)
+    from exploy.exporter.network.export import ExportOptions
+
+    for name in ("obs_names", "action_names"):
+        options[name] = [text.strip() for text in options[name].split(",")] if options[name] is not None else None
+    options |= {name: arguments.pop(name) for name in list(arguments) if name in ExportOptions.__annotations__}
     unknown = [name for name in arguments if name not in names]
     if unknown:
         raise FactoryError(f"{library} takes no {', '.join(unknown)}; it takes {', '.join(names) or 'nothing'}.")
-    for name in ("obs_names", "action_names"):
-        options[name] = options[name].split(",") if options[name] is not None else None
     console = output()
     with factory.users_code("The checkpoint"), console.status("exporting and verifying"):
         path = export_policy(checkpoint, target, **arguments, **options)
@@ -77,7 +80,7 @@ def _parsed(text: str) -> tuple[str, Any]:
     if not separator or not name:
         raise FactoryError(f"--set takes NAME=VALUE, such as frame_stack=4, got {text!r}.")
     try:
-        return name, json.loads(value)
+        return name, json.loads({"True": "true", "False": "false", "None": "null"}.get(value, value))
     except ValueError:
         return name, value
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import onnx
 
-from exploy.errors import OutputPathError
+from exploy.errors import LoweringError, OutputPathError
 from exploy.exporter.backends.target import checked_target
 from exploy.exporter.frameworks.gbc import actor_from_model
 from exploy.exporter.network.export import export_policy
@@ -58,6 +58,10 @@ def export_policy_as_onnx(
     policy = actor_from_model(actor_critic, normalizer, ref_normalizer)
     if opset_version is None:
         opset_version = _OPSET_VERSION_OF_RECURRENT if policy.states else _OPSET_VERSION
+    try:
+        ir_version = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset_version)])
+    except (TypeError, ValueError) as error:
+        raise LoweringError(f"opset_version must be one that onnx knows, such as 14, got {opset_version!r}.") from error
     export_policy(
         policy,
         checked_target(path, filename, ".onnx"),
@@ -66,7 +70,7 @@ def export_policy_as_onnx(
         rate_hz=rate_hz,
         dynamic_batch=dynamic_batch,
         opset_version=opset_version,
-        ir_version=onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset_version)]),
+        ir_version=ir_version,
         model_source=model_source,
         verbose=verbose,
     )

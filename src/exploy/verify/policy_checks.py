@@ -7,7 +7,7 @@ import torch
 
 from exploy.comparison import difference
 from exploy.contract import Kind
-from exploy.errors import VerificationError
+from exploy.errors import ExployError, PolicyError, VerificationError
 from exploy.exporter.core.components import to_numpy
 from exploy.exporter.network.policy import Policy, PolicyInput, Tensors
 from exploy.runtime.controller import Controller
@@ -37,6 +37,33 @@ def check_against_policy(policy: Policy, data: bytes, random_outputs: Set[str], 
     is_open = any(isinstance(size, str) for port in Controller.load(data).contract.inputs for size in port.shape)
     for batch in _BATCHES if is_open else _BATCHES[:1]:
         _check_at(policy, data, batch, random_outputs, max(TOLERANCE, 10 * precision))
+
+
+def refuse_broken(policy: Policy) -> None:
+    """Refuse a policy that cannot be computed at all, or has lost its weights.
+
+    Raises:
+        PolicyError: With what is not a number, or what a step raises.
+    """
+    tensors = [*policy.named_parameters(), *policy.named_buffers()]
+    lost = [name for name, value in tensors if value.is_floating_point() and bool(value.isnan().any())]
+    if lost:
+        raise PolicyError(f"The policy has weights that are not numbers (NaN): {', '.join(lost[:6])}.")
+    generator = torch.Generator().manual_seed(0)
+    inputs = tuple(item.draw(1, generator) for item in policy.inputs)
+    shapes = ", ".join(f"{item.name} {list(value.shape)}" for item, value in zip(policy.inputs, inputs, strict=True))
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=()):
+            outputs, _ = policy.step(inputs, tuple(state.initial(1) for state in policy.states))
+    except ExployError:
+        raise
+    except Exception as error:
+        raise PolicyError(
+            f"The policy cannot be computed from {shapes} in single precision: {type(error).__name__}: {error}"
+        ) from error
+    wrong = [name for name, value in zip(policy.outputs, outputs, strict=True) if bool(value.isnan().any())]
+    if wrong:
+        raise PolicyError(f"The policy gives {', '.join(wrong)} that are not numbers (NaN) from {shapes}.")
 
 
 def _check_at(policy: Policy, data: bytes, batch: int, random_outputs: Set[str], rtol: float) -> None:

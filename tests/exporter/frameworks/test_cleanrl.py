@@ -145,6 +145,47 @@ def test_statistics_may_come_from_a_file(tmp_path: Path) -> None:
     assert_agrees(path, infer, random_observations({"obs": (3,)}))
 
 
+def test_observations_may_be_clipped_without_being_normalised(tmp_path: Path) -> None:
+    agent, envs = made(ContinuousAgent)
+    options: dict[str, Any] = {"normalization": None, "clip_observations": 0.5, "clip_actions": None}
+    path = cleanrl.export_policy(agent, tmp_path / "policy.onnx", envs=envs, **options)
+    clipped = lambda values: actor_mean(agent)({"obs": np.clip(values["obs"], -0.5, 0.5)})  # noqa: E731
+    assert_agrees(path, clipped, random_observations({"obs": (3,)}, 50))
+
+
+class OtherName(torch.nn.Module):
+    """A Gaussian agent whose network has another name."""
+
+    def __init__(self, envs: Any):
+        super().__init__()
+        self.actor = torch.nn.Linear(3, 1)
+
+    def get_action_and_value(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        action = torch.distributions.Normal(self.actor(x), 1.0).sample()
+        return action, action
+
+
+class PlainActor(torch.nn.Module):
+    """A deterministic actor that has the attribute of a Q-network."""
+
+    def __init__(self, envs: Any):
+        super().__init__()
+        self.network = torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.Tanh())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.network(x)
+
+
+def test_the_action_space_tells_values_from_actions(tmp_path: Path) -> None:
+    actor, envs = made(PlainActor)
+    path = cleanrl.export_policy(actor, tmp_path / "policy.onnx", envs=envs, **NOTHING)
+    assert_agrees(
+        path, lambda values: actor(torch.from_numpy(values["obs"])).detach(), random_observations({"obs": (3,)}, 9)
+    )
+    with pytest.raises(PolicyError, match=r"Missing: envs= .whose action space tells"):
+        cleanrl.export_policy(actor, tmp_path / "policy.onnx", observation_space=(3,), **NOTHING)
+
+
 def test_a_recurrent_agent_runs_through_episodes(tmp_path: Path) -> None:
     agent, envs = made(RecurrentAgent, "CartPole-v1")
     path = cleanrl.export_policy(agent, tmp_path / "policy.onnx", envs=envs, rate_hz=50, **NOTHING)
@@ -197,6 +238,10 @@ def test_the_agent_and_torch_stay_as_they_are(tmp_path: Path) -> None:
         (DiscreteAgent, {"observation_space": (4,), "normalization": 1.0}, "Missing: clip_observations="),
         (DiscreteAgent, {"observation_space": 4, "normalization": None}, r"a Box or a shape such as \(17,\), got 4"),
         (ContinuousAgent, {"observation_space": (3,), "normalization": None, "clip_actions": 1.0}, "a Box with bounds"),
+        (OtherName, {"observation_space": (3,), "normalization": None}, "Missing: clip_actions="),
+        (ContinuousAgent, {"observation_space": (3,), "clip_observations": -5, **NOTHING}, "above zero, .* got -5"),
+        (ContinuousAgent, {"observation_space": (3,), "clip_observations": "10", **NOTHING}, "above zero, .* got '10'"),
+        (ContinuousAgent, {"observation_space": (3,), "agent": 1, **NOTHING}, "agent= is for checkpoints"),
         (BetaAgent, {"observation_space": (3,), **NOTHING}, "samples from a Beta"),
         (torch.nn.Linear, {}, "looked for `get_action_and_value`"),
     ],

@@ -285,7 +285,7 @@ def test_the_file_notes_names_rate_and_versions(tmp_path: Path) -> None:
     assert path.suffix == ".onnx" and contract.hz == 50
     assert contract.inputs[0].names == tuple(names) and contract.outputs[0].names == ("a", "b", "c")
     assert "rl-games" in dict(contract.provenance.versions)
-    with pytest.raises(MetadataError, match="action_names must have 3"):
+    with pytest.raises(MetadataError, match="action_names must be a list of 3"):
         export_policy(player, tmp_path / "other", action_names=["one"])
 
 

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from sb3_contrib import QRDQN, TQC, MaskablePPO, RecurrentPPO
+from sb3_contrib import ARS, QRDQN, TQC, MaskablePPO, RecurrentPPO
 from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import (
     DummyVecEnv,
@@ -157,6 +158,48 @@ def test_vecnormalize_is_inside_whatever_it_was_given_as(tmp_path: Path) -> None
     assert_agrees(plain, predicted(model), raw)
     with pytest.raises(AssertionError):
         assert_agrees(plain, infer, raw)
+
+
+def test_what_is_said_of_frames_does_not_lose_the_normalisation(tmp_path: Path) -> None:
+    venv: Any = VecNormalize(vectorized(walk(BOX, UNEVEN)))
+    model = trained(PPO, venv, **ON_POLICY)
+    for options in ({"frame_stack": 1}, {"transpose_images": False}):
+        path = sb3.export_policy(model, tmp_path / "policy.onnx", **options)
+        assert_agrees(path, predicted(model, venv.normalize_obs), samples(BOX, 50))
+    without = sb3.export_policy(model, tmp_path / "policy.onnx", vecnormalize=False)
+    assert_agrees(without, predicted(model), samples(BOX, 50))
+
+
+def test_a_checkpoint_that_was_normalised_asks_for_the_statistics(tmp_path: Path) -> None:
+    venv: Any = VecNormalize(vectorized(walk(BOX, UNEVEN)))
+    model = trained(SAC, venv, **OFF_POLICY)
+    model.save(tmp_path / "model.zip")
+    generator = torch.random.get_rng_state()
+    with pytest.raises(CheckpointError, match="was trained with a VecNormalize, which it does not hold"):
+        sb3.export_policy(tmp_path / "model.zip", tmp_path / "policy.onnx")
+    path = sb3.export_policy(tmp_path / "model.zip", tmp_path / "policy.onnx", vecnormalize=venv)
+    assert torch.equal(generator, torch.random.get_rng_state())
+    assert_agrees(path, predicted(model, venv.normalize_obs), samples(BOX, 50))
+
+
+def test_checkpoints_of_policies_without_a_learning_rate_are_read(tmp_path: Path) -> None:
+    model = trained(ARS, RandomWalk(BOX, UNEVEN), 40, n_delta=2, seed=0, policy_kwargs=SMALL)
+    model.save(tmp_path / "model.zip")
+    path = sb3.export_policy(tmp_path / "model.zip", tmp_path / "policy.onnx")
+    assert_agrees(path, predicted(model), samples(BOX, 50))
+
+
+class HalfPolicy(ActorCriticPolicy):
+    """Does something of its own after the network."""
+
+    def predict(self, *arguments: Any, **options: Any) -> Any:
+        actions, state = super().predict(*arguments, **options)
+        return 0.5 * actions, state
+
+
+class HalfPPO(PPO):
+    def predict(self, *arguments: Any, **options: Any) -> Any:
+        return HalfPolicy.predict(self, *arguments, **options)  # type: ignore[arg-type]
 
 
 def dictionary() -> spaces.Dict:
@@ -442,6 +485,26 @@ def misfits() -> dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]]:
         "no normaliser": (lambda _: model(), {"vecnormalize": 3}, "has no `norm_obs` of a VecNormalize"),
         "no file of a normaliser": (lambda _: model(), {"vecnormalize": "none.pkl"}, "There is no file none.pkl"),
         "unknown wrapper": (lambda _: model(env=Unknown(vectorized(walk(BOX, UNEVEN)))), {}, "the wrapper Unknown"),
+        "inference of its own": (
+            lambda _: PPO(HalfPolicy, vectorized(walk(BOX, UNEVEN)), device="cpu"),
+            {},
+            r"HalfPolicy has a predict\(\) of its own",
+        ),
+        "an algorithm of its own": (
+            lambda _: HalfPPO("MlpPolicy", vectorized(walk(BOX, UNEVEN)), device="cpu"),
+            {},
+            r"HalfPPO has a predict\(\) of its own",
+        ),
+        "neither true nor false": (
+            lambda _: model(),
+            {"transpose_images": "False"},
+            "must be True or False, got 'False'",
+        ),
+        "frames along an unknown axis": (
+            lambda _: model(spaces.Box(-1.0, 1.0, (4, 2), np.float32)),
+            {"frame_stack": 2},
+            "nothing tells along which axis",
+        ),
         "frames that do not divide": (lambda _: model(), {"frame_stack": 2}, "not 2 frames stacked"),
         "no number of frames": (lambda _: model(), {"frame_stack": 0}, "frame_stack must be the number of frames"),
         "images of unknown order": (images, {}, r"say transpose_images=True if"),

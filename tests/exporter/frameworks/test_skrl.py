@@ -396,7 +396,7 @@ def test_the_file_notes_names_rate_and_versions(tmp_path: Path) -> None:
     assert path.suffix == ".onnx" and contract.hz == 50
     assert contract.inputs[0].names == tuple(names) and contract.outputs[0].names == ("a", "b", "c")
     assert "skrl" in dict(contract.provenance.versions)
-    with pytest.raises(MetadataError, match="obs_names must have 5"):
+    with pytest.raises(MetadataError, match="obs_names must be a list of 5"):
         export_policy(agent_named("gaussian"), tmp_path / "other", obs_names=["one"])
 
 

@@ -9,7 +9,15 @@ import onnx
 import pytest
 import torch
 
-from exploy.errors import CaptureError, ExployError, LoweringError, MetadataError, OutputPathError, RandomOperatorError
+from exploy.errors import (
+    CaptureError,
+    ExployError,
+    LoweringError,
+    MetadataError,
+    OutputPathError,
+    PolicyError,
+    RandomOperatorError,
+)
 from exploy.exporter.core.actor import add_actor_memory
 from exploy.exporter.core.evaluator import evaluate
 from exploy.exporter.core.exporter import export_environment_as_onnx
@@ -97,10 +105,18 @@ def test_the_same_file_for_old_and_new_onnxruntime(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"obs_names": ["a", "b"]}, MetadataError, "obs_names must have 4 different texts"),
-        ({"obs_names": ["a", "a", "b", "c"]}, MetadataError, "obs_names must have 4 different texts"),
-        ({"obs_names": "abcd"}, MetadataError, "obs_names must have 4 different texts"),
-        ({"action_names": ["a"]}, MetadataError, "action_names must have 2 different texts"),
+        ({"obs_names": ["a", "b"]}, MetadataError, "obs_names must be a list of 4 different texts"),
+        ({"obs_names": ["a", "a", "b", "c"]}, MetadataError, "obs_names must be a list of 4 different texts"),
+        ({"obs_names": "abcd"}, MetadataError, "obs_names must be a list of 4 different texts"),
+        ({"obs_names": {"a", "b", "c", "d"}}, MetadataError, "obs_names must be a list of 4 different texts"),
+        ({"obs_names": ["a", "b", "c", ""]}, MetadataError, "obs_names must be a list of 4 different texts"),
+        ({"obs_names": 5}, MetadataError, "obs_names must be a list of 4 different texts"),
+        ({"action_names": ["a"]}, MetadataError, "action_names must be a list of 2 different texts"),
+        ({"action_names": {"a": 1, "b": 2}}, MetadataError, "action_names must be a list of 2 different texts"),
+        ({"dynamic_batch": "no"}, MetadataError, "dynamic_batch must be True or False"),
+        ({"rate_hz": 5e-324}, MetadataError, "rate_hz must be"),
+        ({"opset_version": 17.0}, LoweringError, "opset_version must be a whole number"),
+        ({"ir_version": "x"}, LoweringError, "ir_version must be a whole number"),
         ({"rate_hz": 0}, MetadataError, "rate_hz must be the number of policy steps"),
         ({"rate_hz": float("nan")}, MetadataError, "rate_hz must be"),
         ({"rate_hz": True}, MetadataError, "rate_hz must be"),
@@ -123,6 +139,45 @@ def test_policies_that_no_file_can_hold_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OutputPathError, match="is a folder"):
         export_policy(Recurrent(), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+class WithoutNumbers(Recurrent):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head.weight.data[0, 0] = float("nan")
+
+
+class OfZero(Recurrent):
+    def step(self, inputs: Tensors, states: Tensors) -> tuple[Tensors, Tensors]:
+        (actions,), states = super().step(inputs, states)
+        return (actions * 0.0 / 0.0,), states
+
+
+def test_policies_that_are_broken_already_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "policy.onnx"
+    with pytest.raises(PolicyError, match=r"weights that are not numbers \(NaN\): head.weight"):
+        export_policy(WithoutNumbers(), path)
+    with pytest.raises(PolicyError, match=r"gives actions that are not numbers \(NaN\) from obs \[1, 4\]"):
+        export_policy(OfZero(), path)
+    with pytest.raises(PolicyError, match=r"cannot be computed from obs \[1, 4\] in single precision: ValueError"):
+        export_policy(Recurrent().half(), path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", [None, 5, "", "a\0b", "x" * 300])
+def test_paths_that_are_none_are_refused(path: Any) -> None:
+    with pytest.raises(OutputPathError):
+        export_policy(Recurrent(), path)
+
+
+def test_what_is_switched_on_around_an_export_does_not_get_in(tmp_path: Path) -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.inference_mode():
+        path = export_policy(Recurrent(), tmp_path / "policy.onnx", rate_hz=np.float32(50))  # type: ignore[arg-type]
+    obs = np.linspace(-1, 1, 4, dtype=np.float32)[None]
+    policy = Recurrent()
+    with torch.no_grad():
+        expected = policy(torch.from_numpy(obs))
+    np.testing.assert_allclose(Controller.load(path).step({"obs": obs})["actions"], expected, atol=1e-6)
 
 
 def test_a_policy_is_an_actor_of_environments(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 
-_NOISY_LOGGERS = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir")
+_NOISY_LOGGERS = ("torch.onnx", "torch.export", "torch._export", "torch._subclasses", "onnxscript", "onnx_ir")
 
 
 @contextlib.contextmanager

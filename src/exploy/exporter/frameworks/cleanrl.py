@@ -13,6 +13,7 @@ from exploy.errors import CheckpointError, PolicyError
 from exploy.exporter.frameworks.attributes import has
 from exploy.exporter.frameworks.checkpoints import load_into, load_values
 from exploy.exporter.frameworks.likeliest import LikeliestValues
+from exploy.exporter.frameworks.trial import failure_of, trial_inputs
 from exploy.exporter.network.copies import own_copy
 from exploy.exporter.network.export import ExportOptions
 from exploy.exporter.network.export import export_policy as export_network
@@ -21,6 +22,8 @@ from exploy.exporter.network.policy import BATCH, Policy, PolicyInput, Tensors
 from exploy.exporter.network.recurrent import rnn_states
 
 OBS = "obs"
+_MISSING = "The agent does not tell what the environment's wrappers do. Missing: {}."
+_CLIP_ACTIONS = "clip_actions= (the Box that a ClipAction wrapper clips to; None if there was none)"
 
 
 class Unsaid(Enum):
@@ -74,6 +77,8 @@ def export_policy(
     }
     if isinstance(source, str | Path):
         return export_network(actor_from_checkpoint(source, agent=agent, **said), path, **options)
+    if agent is not None:
+        raise PolicyError("agent= is for checkpoints; give the agent itself as the source.")
     return export_network(actor_from_agent(source, **said), path, **options)
 
 
@@ -127,16 +132,23 @@ def actor_from_agent(
     elif normalization is not None and clip_observations is UNSAID:
         missing.append("clip_observations= (the bound, 10 in CleanRL's scripts; None if there was none)")
     if clip_actions is UNSAID and has(agent, "actor_mean"):
-        missing.append("clip_actions= (the Box that a ClipAction wrapper clips to; None if there was none)")
+        missing.append(_CLIP_ACTIONS)
     elif clip_actions is True and envs is None:
         missing.append("envs= (whose action space is to be clipped to)")
+    if act == "forward" and not has(agent, "action_scale") and envs is None:
+        missing.append("envs= (whose action space tells whether the highest value is to be chosen)")
     if missing:
-        raise PolicyError(f"The agent does not tell what the environment's wrappers do. Missing: {'; '.join(missing)}.")
+        raise PolicyError(_MISSING.format("; ".join(missing)))
     port = _port(space)
-    clip = None if isinstance(clip_observations, Unsaid) else clip_observations
     bounds = envs.single_action_space if clip_actions is True else clip_actions
-    bounds = None if bounds in (UNSAID, False) else bounds
-    return CleanRlPolicy(own_copy(agent), act, port, _normalization(normalization, clip, port), bounds)
+    bounds = None if bounds is UNSAID or bounds is False else bounds
+    normalize = _normalization(normalization, _checked_clip(clip_observations), port)
+    policy = CleanRlPolicy(own_copy(agent), act, port, normalize, bounds, chooses=_chooses(agent, act, envs))
+    if clip_actions is UNSAID and act == "get_action_and_value" and failure_of(policy) is None:
+        inputs, states = trial_inputs(policy)
+        if policy.step(inputs, states)[0][0].is_floating_point():
+            raise PolicyError(_MISSING.format(_CLIP_ACTIONS))
+    return policy
 
 
 class CleanRlPolicy(Policy):
@@ -149,12 +161,14 @@ class CleanRlPolicy(Policy):
         port: PolicyInput,
         normalization: torch.nn.Module,
         action_space: Any,
+        chooses: bool,
     ):
         recurrent = agent.get_submodule("lstm") if has(agent, "lstm", "get_states") else None
         super().__init__([port], rnn_states(recurrent) if recurrent is not None else (), libraries=("gymnasium",))
         self.agent = agent
         self.normalization = normalization
         self._act = act
+        self._chooses = chooses
         self._is_bounded = action_space is not None
         if self._is_bounded:
             self.register_buffer("low", torch.as_tensor(_bound(action_space, "low")))
@@ -169,7 +183,7 @@ class CleanRlPolicy(Policy):
                 actions, *_, states = getattr(self.agent, self._act)(observation, states, done)
             else:
                 actions = getattr(self.agent, self._act)(observation)
-        if self._act == "forward" and not has(self.agent, "action_scale"):
+        if self._chooses:
             actions = actions.argmax(dim=1)
         actions = actions[0] if isinstance(actions, tuple) else actions
         if self._is_bounded:
@@ -190,10 +204,25 @@ def _way_to_act(agent: torch.nn.Module) -> str:
     )
 
 
+def _chooses(agent: torch.nn.Module, act: str, envs: Any) -> bool:
+    """Whether what the agent gives are values of actions, of which the highest is chosen."""
+    is_network = act == "forward" and not has(agent, "action_scale")
+    return is_network and hasattr(envs.single_action_space, "n")
+
+
+def _checked_clip(clip: Any) -> float | None:
+    if clip is None or clip is UNSAID or clip is False:
+        return None
+    if isinstance(clip, bool) or not isinstance(clip, int | float) or not 0 < clip < float("inf"):
+        raise PolicyError(f"clip_observations must be a number above zero, or None for no clip, got {clip!r}.")
+    return float(clip)
+
+
 def _made(agent: Callable[..., torch.nn.Module], envs: Any) -> torch.nn.Module:
     """An agent of a class, in the way that the scripts make it."""
     try:
-        module = agent(envs) if envs is not None else agent()
+        with torch.random.fork_rng(devices=[]):
+            module = agent(envs) if envs is not None else agent()
     except Exception as error:
         name = getattr(agent, "__name__", repr(agent))
         raise CheckpointError(
@@ -215,18 +244,24 @@ def _port(space: Any) -> PolicyInput:
 
 def _normalization(source: Any, clip: float | None, port: PolicyInput) -> torch.nn.Module:
     if source is None or source is UNSAID:
-        return _AsFloat()
+        return _AsFloat(clip)
     mean, variance, epsilon = _statistics(source)
-    refuse_misfit("The normaliser", mean.shape, port.name, port.shape)
-    center, squared = torch.from_numpy(mean), torch.from_numpy(variance + epsilon)
-    return Normalization(center, squared.sqrt(), clip)
+    for statistics in (mean, variance):
+        refuse_misfit("The normaliser", statistics.shape, port.name, port.shape)
+    if not (variance + epsilon > 0).all():
+        raise PolicyError(f"The normaliser's variances must be above zero, got {variance.tolist()}.")
+    return Normalization(torch.tensor(mean), torch.tensor(variance + epsilon).sqrt(), clip)
 
 
 class _AsFloat(torch.nn.Module):
-    """What torch.Tensor(observation) does in the scripts."""
+    """What torch.Tensor(observation) does in the scripts, and a clip where there is one."""
+
+    def __init__(self, clip: float | None):
+        super().__init__()
+        self.clip = clip
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.float()
+        return x.float() if self.clip is None else x.float().clamp(-self.clip, self.clip)
 
 
 def _statistics(source: Any) -> tuple[np.ndarray, np.ndarray, float]:

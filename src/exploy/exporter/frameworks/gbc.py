@@ -1,5 +1,6 @@
 """Policies of GBC: transformers with or without reference observations, and recurrent ones, with their normalisers."""
 
+import contextlib
 import inspect
 from pathlib import Path
 from typing import Any, Unpack
@@ -9,6 +10,7 @@ import torch
 from exploy.errors import CheckpointError, PolicyError
 from exploy.exporter.frameworks.attributes import attribute
 from exploy.exporter.frameworks.checkpoints import entry, load_into, load_tensors
+from exploy.exporter.frameworks.trial import trial_inputs
 from exploy.exporter.network.copies import own_copy
 from exploy.exporter.network.export import ExportOptions
 from exploy.exporter.network.export import export_policy as export_network
@@ -60,7 +62,9 @@ def actor_from_model(actor_critic: Any, normalizer: Any = None, ref_normalizer: 
         raise PolicyError(f"The attribute `actor` must be a torch.nn.Module, got {type(actor).__name__}.")
     is_recurrent = bool(getattr(actor_critic, "is_recurrent", False))
     rnn = attribute(actor_critic, "memory_a.rnn", what="recurrent network of the actor") if is_recurrent else None
-    return GbcPolicy(own_copy(actor), own_copy(rnn), _module(normalizer), _module(ref_normalizer))
+    policy = GbcPolicy(own_copy(actor), own_copy(rnn), _module(normalizer), _module(ref_normalizer))
+    _refuse_own_inference(actor_critic, policy)
+    return policy
 
 
 def actor_from_checkpoint(
@@ -92,6 +96,23 @@ def actor_from_checkpoint(
         if module is not None and _STATISTICS[name] in loaded:
             load_into(module, loaded[_STATISTICS[name]], path, f"the {name}")
     return actor_from_model(copied, given["normalizer"], given["ref_normalizer"])
+
+
+def _refuse_own_inference(actor_critic: Any, policy: "GbcPolicy") -> None:
+    """Refuse an actor-critic whose own inference does more than its actor."""
+    infer = getattr(own_copy(actor_critic), "act_inference", None)
+    if infer is None or policy.rnn is not None:
+        return
+    (obs, *reference), _ = trial_inputs(policy)
+    normalized = policy.normalizer(obs)
+    with torch.no_grad(), contextlib.suppress(TypeError):  # of a form that takes other arguments
+        own = infer(normalized, (policy.ref_normalizer(reference[0]), reference[1])) if reference else infer(normalized)
+        (actions,), _ = policy.step((obs, *reference), ())
+        if isinstance(own, torch.Tensor) and not torch.allclose(own, actions, atol=1e-5):
+            raise PolicyError(
+                f"act_inference() of {type(actor_critic).__name__} gives other actions than its `actor`, which is what "
+                "the file holds. Move what it does into the actor."
+            )
 
 
 class GbcPolicy(Policy):

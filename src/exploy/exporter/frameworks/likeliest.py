@@ -33,10 +33,12 @@ class LikeliestValues(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is torch.Tensor.normal_:
             return args[0].fill_(args[1] if len(args) > 1 else kwargs.get("mean", 0.0))
-        if func is torch.normal and isinstance(args[0], torch.Tensor):
-            return args[0].clone()
-        if func is torch.multinomial and args[1:2] == (1,):
-            return torch.argmax(args[0], dim=-1, keepdim=True)
+        first: Any = args[0] if args else kwargs.get("mean", kwargs.get("input"))
+        if func is torch.normal and isinstance(first, torch.Tensor):
+            return first.clone()
+        count = args[1] if len(args) > 1 else kwargs.get("num_samples")
+        if func in (torch.multinomial, torch.Tensor.multinomial) and count == 1:
+            return torch.argmax(first, dim=-1, keepdim=True)
         if func in (torch.bernoulli, torch.Tensor.bernoulli):
             return (args[0] > 0.5).to(args[0].dtype)
         kind = _WITHOUT_SUCH_A_FORM.get(getattr(func, "__name__", ""))

@@ -102,8 +102,8 @@ def _explain(error: Exception, dynamic_batch: bool) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     what = f"{_line_of(str(error))}: the policy cannot be captured: {lines[0] if lines else type(error).__name__}"
     advice = (
-        "Python that branches on values of an observation, or leaves torch, cannot be part of a file: "
-        "use torch.where() and the like."
+        "Python that branches on values of an observation, or takes them out of torch, cannot be part of a file: use "
+        "torch.where() and the like."
     )
     return f"{what} {advice}{' With dynamic_batch=False one number of robots is enough.' if dynamic_batch else ''}"
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
+import torch
+
 import exploy
 from exploy.contract import METADATA_KEY, Contract
 from exploy.errors import MetadataError, OutputPathError
@@ -21,7 +23,7 @@ from exploy.exporter.network.capture import capture_policy
 from exploy.exporter.network.policy import Policy
 from exploy.exporter.network.ports import Names, describe_policy
 from exploy.verify.golden_trace import record_trace
-from exploy.verify.policy_checks import check_against_policy
+from exploy.verify.policy_checks import check_against_policy, refuse_broken
 
 
 class ExportOptions(TypedDict, total=False):
@@ -88,10 +90,13 @@ def export_policy(
     opset_version, ir_version = versions_for(target_onnxruntime, opset_version, ir_version)
     is_onnx = backend == "onnx"
     writer = OnnxBackend(opset_version, ir_version, seed) if is_onnx else make_backend(backend)
-    target = _target(Path(path), writer.suffix)
+    target = _target(path, writer.suffix)
+    if not isinstance(dynamic_batch, bool):
+        raise MetadataError(f"dynamic_batch must be True or False, got {dynamic_batch!r}.")
     if not isinstance(model_source, dict | None):
         raise MetadataError(f"model_source must be a dictionary, got {type(model_source).__name__}.")
-    with ONE_AT_A_TIME, no_garbage_collection(), evaluation_mode([policy]):
+    with ONE_AT_A_TIME, no_garbage_collection(), evaluation_mode([policy]), torch.autocast("cpu", enabled=False):
+        refuse_broken(policy)
         program = capture_policy(policy, dynamic_batch=dynamic_batch)
         artifact = writer.lower(program, None)
         contract = describe_policy(
@@ -110,8 +115,15 @@ def export_policy(
     return target
 
 
-def _target(path: Path, suffix: str) -> Path:
-    if path.is_dir():
+def _target(given: Any, suffix: str) -> Path:
+    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given):
+        raise OutputPathError(f"The path must be that of a file, such as 'policy{suffix}', got {given!r}.")
+    path = Path(given)
+    try:
+        is_folder = path.is_dir()
+    except OSError as error:
+        raise OutputPathError(f"Cannot write {path}: {error.strerror or error}. Choose another name.") from None
+    if is_folder:
         raise OutputPathError(f"{path} is a folder; give the name of a file, such as {path / f'policy{suffix}'}.")
     return checked_target(path.parent, path.name, suffix)
 

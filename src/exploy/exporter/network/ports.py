@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from exploy.contract import Contract, Kind, Memory, Port, terms_of
@@ -85,17 +86,18 @@ def _names_by_port(names: Names | None, policy: Policy) -> dict[str, Sequence[st
 def _with_names(port: Port, names: Mapping[str, Sequence[str]]) -> Port:
     if port.name not in names:
         return port
-    given, width = names[port.name], port.shape[-1]
-    is_list = not isinstance(given, str) and all(isinstance(name, str) for name in given)
+    given, width = names[port.name], port.shape[-1] if len(port.shape) > 1 else 1
+    is_list = isinstance(given, list | tuple) and all(isinstance(name, str) and name for name in given)
     if not is_list or len(given) != width or len(set(given)) != len(given):
         what = "action_names" if port.name == ACTIONS else "obs_names"
         raise MetadataError(
-            f"{what} must have {width} different texts, one for each element of {port.name!r}, got {given!r}."
+            f"{what} must be a list of {width} different texts, one for each element of {port.name!r} along its last "
+            f"dimension, got {given!r}."
         )
     return dataclasses.replace(port, names=tuple(given))
 
 
-def _checked_rate(rate_hz: float) -> float:
-    if isinstance(rate_hz, bool) or not isinstance(rate_hz, int | float) or not 0 < rate_hz < float("inf"):
+def _checked_rate(rate_hz: Any) -> float:
+    if isinstance(rate_hz, bool) or not isinstance(rate_hz, Real) or not 1e-9 < float(rate_hz) < 1e9:
         raise MetadataError(f"rate_hz must be the number of policy steps in a second, such as 50, got {rate_hz!r}.")
     return float(rate_hz)

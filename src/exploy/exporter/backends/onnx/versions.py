@@ -13,6 +13,9 @@ def versions_for(release: str | None, opset_version: int, ir_version: int) -> tu
     Raises:
         LoweringError: If the release is unknown, or cannot read a version that was asked for.
     """
+    for name, version in (("opset_version", opset_version), ("ir_version", ir_version)):
+        if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+            raise LoweringError(f"{name} must be a whole number such as {OPSET_VERSION}, got {version!r}.")
     if release is None:
         return opset_version, ir_version
     try:

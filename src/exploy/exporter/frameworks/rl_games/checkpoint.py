@@ -22,11 +22,15 @@ _RECURRENT_INPUTS = ("a2c_network.rnn.rnn.weight_ih_l0", "a2c_network.a_rnn.rnn.
 
 def model_weights(loaded: dict[str, Any]) -> dict[str, torch.Tensor]:
     """The weights of the model, without the names that torch.compile adds, and with statistics kept beside them."""
-    weights = {str(key).removeprefix("_orig_mod."): value for key, value in loaded.get("model", {}).items()}
+    for name in ("model", "actor", "running_mean_std"):
+        found = loaded.get(name)
+        if found is not None and not (isinstance(found, dict) and all(map(torch.is_tensor, found.values()))):
+            raise CheckpointError(f"The checkpoint is none of rl_games: its {name!r} holds no tensors by name.")
+    weights = {str(key).removeprefix("_orig_mod."): value for key, value in (loaded.get("model") or {}).items()}
     if not any(key.startswith("running_mean_std.") for key in weights):
         beside = loaded.get("running_mean_std") or {}
         weights |= {f"running_mean_std.{key}": value for key, value in beside.items()}
-    if "actor" in loaded:
+    if loaded.get("actor"):
         weights |= {f"actor.{key}": value for key, value in loaded["actor"].items()}
     return weights
 

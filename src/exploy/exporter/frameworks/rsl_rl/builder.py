@@ -32,6 +32,8 @@ def as_shapes(obs_shapes: ObsShapes) -> Shapes:
     Raises:
         PolicyError: If one is neither a width nor a sequence of sizes.
     """
+    if not isinstance(obs_shapes, Mapping):
+        raise PolicyError(f"obs_shapes must be a dictionary such as {{'policy': 48}}, got {obs_shapes!r}.")
     shapes: Shapes = {}
     for name, given in obs_shapes.items():
         sizes = given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
@@ -157,7 +159,7 @@ class Builder:
     def made(self, make: Callable[[], torch.nn.Module], kind: str) -> torch.nn.Module:
         """What the library makes, without what it prints."""
         try:
-            with contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stdout(io.StringIO()), torch.random.fork_rng(devices=[]):
                 return make()
         except Exception as error:
             raise CheckpointError(

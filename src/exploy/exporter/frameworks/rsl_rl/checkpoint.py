@@ -188,4 +188,4 @@ def _other_side(side: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _zeros(shapes: Shapes) -> dict[str, torch.Tensor]:
-    return {name: torch.zeros(1, *shape) for name, shape in shapes.items()}
+    return {name: torch.zeros(1, *shape, dtype=torch.float32) for name, shape in shapes.items()}

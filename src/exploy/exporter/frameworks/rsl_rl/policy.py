@@ -100,7 +100,7 @@ class Inference(torch.nn.Module):
         batch, kind = 2, type(self.model).__name__
         try:
             with torch.no_grad():
-                actions = self(*(torch.zeros(sized(item.shape, batch)) for item in inputs))
+                actions = self(*(torch.zeros(sized(item.shape, batch), dtype=item.dtype) for item in inputs))
         except NotImplementedError as error:
             head = type(getattr(self.model, "distribution", None)).__name__
             raise PolicyError(

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import torch
 
-from exploy.errors import CheckpointError
+from exploy.errors import CheckpointError, PolicyError
 from exploy.exporter.frameworks.attributes import attribute
 from exploy.exporter.frameworks.checkpoints import load_into
 from exploy.exporter.frameworks.libraries import library
@@ -19,6 +19,7 @@ from exploy.exporter.network.export import ExportOptions
 from exploy.exporter.network.export import export_policy as export_network
 from exploy.exporter.network.policy import Policy
 
+_AROUND_THE_NETWORK = ("predict", "obs_to_tensor", "scale_action", "unscale_action")
 _OF_A_CHECKPOINT = ("policy_class", "observation_space", "action_space")
 
 
@@ -38,7 +39,7 @@ def export_policy(
             is run when it is loaded: use only those that you trust.
         path: The file to write.
         vecnormalize: The VecNormalize around the environment, or the path of a file that its `save()` wrote (code as
-            well); that of the algorithm's environment if not given.
+            well); that of the algorithm's environment if not given. False for none.
         frame_stack: Number of frames that a VecFrameStack puts together; as the algorithm's environment has it.
         transpose_images: Whether images come with their channels last, and VecTransposeImage moves them to the front;
             as the algorithm's environment has it.
@@ -68,6 +69,7 @@ def actor_from_model(
     policy = attribute(model, "policy", what="policy")
     attribute(policy, "_predict", what="method for deterministic actions")
     attribute(policy, "observation_space", what="observation space")
+    _refuse_own_inference(model, policy)
     env = getattr(model, "env", None)
     paths = observation_paths(policy.observation_space, env, _vecnormalize(vecnormalize), frame_stack, transpose_images)
     return Sb3Policy(own_copy(policy), paths)
@@ -90,12 +92,31 @@ def actor_from_checkpoint(
         PolicyError: If the wrappers do not fit the policy.
     """
     data, weights = _load(Path(path))
-    policy = _build(data, path)
+    if vecnormalize is None and data.get("_last_original_obs") is not None:
+        raise CheckpointError(
+            f"{path} was trained with a VecNormalize, which it does not hold. Give vecnormalize= (the object, or the "
+            "file that its save() wrote); False exports the policy without it."
+        )
+    with torch.random.fork_rng(devices=[]):
+        policy = _build(data, path)
+    _refuse_own_inference(None, policy)
     load_into(policy, weights, path, f"the {type(policy).__name__} that it describes")
     paths = observation_paths(
         policy.observation_space, None, _vecnormalize(vecnormalize), frame_stack, transpose_images
     )
     return Sb3Policy(own_copy(policy), paths)
+
+
+def _refuse_own_inference(model: Any, policy: Any) -> None:
+    """Refuse classes that do something of their own where the library makes actions of what the network gives."""
+    for owner, methods in ((model, ("predict",)), (policy, _AROUND_THE_NETWORK)):
+        for name in methods:
+            home = getattr(getattr(type(owner), name, None), "__module__", "") or ""
+            if home and not home.startswith(("stable_baselines3.", "sb3_contrib.")):
+                raise PolicyError(
+                    f"{type(owner).__name__} has a {name}() of its own ({home}), which would not be in the file: only "
+                    "what _predict() of the policy computes is. Move it there, or into the environment."
+                )
 
 
 def _load(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
@@ -129,8 +150,9 @@ def _build(data: dict[str, Any], path: str | Path) -> Any:
     architecture = arguments.get("net_arch")
     if isinstance(architecture, list) and architecture and isinstance(architecture[0], dict):
         arguments["net_arch"] = architecture[0]  # as releases before 1.8 saved it
+    schedule = [lambda _: 0.0] if "lr_schedule" in takes else []
     try:
-        return data["policy_class"](*spaces, lambda _: 0.0, **arguments)
+        return data["policy_class"](*spaces, *schedule, **arguments)
     except Exception as error:
         raise CheckpointError(
             f"{path}: the {data['policy_class']} that it describes cannot be made: {type(error).__name__}: {error}"
@@ -139,8 +161,8 @@ def _build(data: dict[str, Any], path: str | Path) -> Any:
 
 def _vecnormalize(source: Any) -> Any:
     """A VecNormalize, or the one that a file holds."""
-    if source is None:
-        return None
+    if source is None or source is False:
+        return source
     if isinstance(source, str | Path):
         path = Path(source)
         if not path.is_file():

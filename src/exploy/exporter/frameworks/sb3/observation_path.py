@@ -85,6 +85,7 @@ class ObservationPath(torch.nn.Module):
     def stack(self, count: int, axis: int) -> None:
         """Stack frames along an axis of one observation from here on."""
         name = "frames" if self.port.name == OBS else f"frames_{self.port.name}"
+        name += f"_{len(self.states) + 1}" if self.states else ""
         earlier = resized(self.shape, axis, self.shape[axis] * (count - 1))
         self.shape = resized(self.shape, axis, self.shape[axis] * count)
         self.steps.append(FrameStack(count, axis % len(self.shape) + 1))

@@ -35,6 +35,8 @@ def observation_paths(
     if env is not None and frame_stack is None and transpose_images is None:
         paths = _from_environment(env, vecnormalize)
     else:
+        if vecnormalize is None:
+            vecnormalize = next((item for item in _wrappers(env) if type(item).__name__ == "VecNormalize"), None)
         paths = _from_options(policy_space, vecnormalize, frame_stack, transpose_images)
     expected = {key: _shape(space) for key, space in _by_key(policy_space).items()}
     found = {key: path.shape for key, path in paths.items()}
@@ -53,7 +55,7 @@ def _from_environment(env: Any, vecnormalize: Any) -> Paths:
     paths = _raw_paths((wrappers[0].venv if wrappers else env).observation_space)
     for name, wrapper in zip(names, wrappers, strict=True):
         if name == "VecNormalize":
-            _normalize(paths, wrapper if vecnormalize is None else vecnormalize)
+            _normalize(paths, wrapper if vecnormalize is None else vecnormalize)  # False says that there is none
         elif name == "VecTransposeImage" and not wrapper.skip:
             is_dictionary = None not in paths
             for key in wrapper.image_space_keys if is_dictionary else [None]:
@@ -74,6 +76,8 @@ def _from_options(
 ) -> Paths:
     """Frames are stacked, then transposed; they are normalised where the shape of the statistics fits first."""
     count = _checked_frame_stack(frame_stack)
+    if not isinstance(transpose_images, bool | None):
+        raise PolicyError(f"transpose_images must be True or False, got {transpose_images!r}.")
     paths: Paths = {}
     for key, space in _by_key(policy_space).items():
         is_image = _is_channels_first_image(space)
@@ -85,6 +89,11 @@ def _from_options(
             )
         is_transposed = is_image and bool(transpose_images)
         axis = 0 if is_image and not is_transposed else -1
+        if count > 1 and not is_image and len(_shape(space)) > 1:
+            raise PolicyError(
+                f"The policy reads {key or OBS!r} of shape {_shape(space)}, and nothing tells along which axis its "
+                "frames are stacked. Export the live algorithm with its environment."
+            )
         shape = _shape_before(_shape(space), count, axis, is_transposed, key)
         paths[key] = path = ObservationPath(_port(key, space, shape), shape)
         statistics = _normalize_if_it_fits(path, _statistics(vecnormalize, key))
@@ -137,7 +146,7 @@ def _normalize_if_it_fits(path: ObservationPath, statistics: Statistics | None) 
 
 def _statistics(vecnormalize: Any, key: str | None) -> Statistics | None:
     """What a VecNormalize applies to an observation; None if it leaves that alone."""
-    if vecnormalize is None or not vecnormalize.norm_obs:
+    if not vecnormalize or not vecnormalize.norm_obs:
         return None
     running = vecnormalize.obs_rms
     if isinstance(running, dict) != (key is not None):

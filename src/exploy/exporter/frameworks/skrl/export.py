@@ -190,6 +190,9 @@ def export_policy(
 
 def _actor(source: Any, given: dict[str, Any]) -> Policy:
     if isinstance(source, str | Path):
+        unused = sorted({"observation_space", "state_space", "action_space"} & set(given)) if "policy" in given else []
+        if unused:
+            raise CheckpointError(f"{', '.join(unused)} belongs to config=; with policy=, the model holds its spaces.")
         return actor_from_checkpoint(source, **given)
     is_model = isinstance(source, torch.nn.Module)
     takes = {"preprocessor", "state_preprocessor", "observation_space"} if is_model else set()

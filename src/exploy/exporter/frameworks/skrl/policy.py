@@ -11,7 +11,7 @@ from exploy.exporter.frameworks.attributes import has
 from exploy.exporter.frameworks.libraries import library
 from exploy.exporter.frameworks.likeliest import LikeliestValues
 from exploy.exporter.frameworks.skrl.spaces import Leaf, leaves
-from exploy.exporter.frameworks.trial import failure_of
+from exploy.exporter.frameworks.trial import failure_of, trial_inputs
 from exploy.exporter.network.copies import own_copy
 from exploy.exporter.network.normalization import refuse_misfit
 from exploy.exporter.network.policy import BATCH, Policy, PolicyState, Tensors
@@ -107,15 +107,27 @@ def policy_of(parts: Parts) -> Policy:
     )
     policy = SkrlPolicy(own, reads_states=False)
     failure = failure_of(policy)
-    if failure is not None and getattr(model, "state_space", None) is not None:
-        policy = SkrlPolicy(own, reads_states=True)
-        failure = failure_of(policy)
+    if getattr(model, "state_space", None) is not None:
+        with_states = SkrlPolicy(own, reads_states=True)
+        failure_with_states = failure_of(with_states)
+        if failure is not None or (failure_with_states is None and _depends_on_states(with_states)):
+            policy, failure = with_states, failure_with_states
     if failure is not None:
         raise PolicyError(
             f"{type(parts.model).__name__}.act() fails on observations of its space with role={parts.role!r}: "
             f"{type(failure).__name__}: {failure}"
         ) from failure
     return policy.eval()
+
+
+def _depends_on_states(policy: SkrlPolicy) -> bool:
+    """Whether other states give other actions."""
+    inputs, memories = trial_inputs(policy)
+    observed = policy._observed
+    others = (*inputs[:observed], *(value + 1 for value in inputs[observed:]))
+    with torch.no_grad():
+        one, other = (policy.step(values, memories)[0][0] for values in (inputs, others))
+    return not torch.equal(one, other)
 
 
 def refuse_unsupported(model: Any, role: str) -> None:
