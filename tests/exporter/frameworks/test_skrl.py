@@ -556,6 +556,21 @@ def test_a_checkpoint_with_its_configuration_is_the_agent(checkpoint: Path, tmp_
     assert assert_agrees(path, inference(agent), random_observations({"obs": (3,)}, 1000)) == 1000
 
 
+def test_states_that_a_policy_may_do_without_are_read_if_they_matter() -> None:
+    """A model that works without states, and gives other actions with them."""
+    model = instance("gaussian", **spaces_of(box(5), box(2)) | {"state_space": box(4)})
+    without = [item.name for item in actor_from_model(model).inputs]
+    plain = model.compute
+
+    def compute(inputs: Any, role: str = "") -> Any:
+        mean, outputs = plain(inputs, role)
+        stated = inputs.get("states")
+        return (mean if stated is None else mean + stated[:, :2]), outputs
+
+    model.compute = compute
+    assert (without, [item.name for item in actor_from_model(model).inputs]) == (["obs"], ["obs", "states"])
+
+
 def test_a_checkpoint_with_its_model_is_the_agent(checkpoint: Path) -> None:
     agent = trained_on_pendulum().agent
     model, untrained = own_copy(agent.policy), own_copy(agent._observation_preprocessor)
