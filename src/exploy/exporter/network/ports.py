@@ -9,7 +9,7 @@ from exploy.contract import Contract, Kind, Memory, Port, terms_of
 from exploy.errors import MetadataError
 from exploy.exporter.backends.artifact import Artifact
 from exploy.exporter.backends.interface import Tensor
-from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, MemoryPort, Program
+from exploy.exporter.capture.program import OBSERVATIONS, MemoryPort, Program
 from exploy.exporter.core.description import describe_memory
 from exploy.exporter.core.provenance import provenance_of
 from exploy.exporter.network.policy import Policy, PolicyState
@@ -32,11 +32,14 @@ def describe_policy(
     Raises:
         MetadataError: If names do not fit the ports, or the rate is none.
     """
-    kinds = _KINDS | {item.name: item.kind for item in policy.inputs if item.kind is not None}
+    kinds = {OBSERVATIONS: Kind.OBSERVATIONS, policy.outputs[0]: Kind.ACTIONS}
+    kinds |= {item.name: item.kind for item in policy.inputs if item.kind is not None}
     inputs = [_port(value, program, kinds) for value in artifact.interface.inputs]
     outputs = [_port(value, program, kinds) for value in artifact.interface.outputs]
-    names = _names_by_port(obs_names, policy) | ({} if action_names is None else {ACTIONS: action_names})
-    inputs, outputs = ([_with_names(port, names) for port in ports] for ports in (inputs, outputs))
+    of_inputs = _names_by_port(obs_names, policy)
+    of_outputs = {} if action_names is None else {policy.outputs[0]: action_names}
+    inputs = [_with_names("obs_names", port, of_inputs) for port in inputs]
+    outputs = [_with_names("action_names", port, of_outputs) for port in outputs]
     observed = next((port for port in inputs if port.name == OBSERVATIONS), None)
     observation_names = (observed.names or ()) if observed is not None else ()
     return Contract(
@@ -64,9 +67,6 @@ def _port(value: Tensor, program: Program, kinds: Mapping[str, str]) -> Port:
     return Port(value.name, value.dtype, value.shape, kind)
 
 
-_KINDS = {OBSERVATIONS: Kind.OBSERVATIONS, ACTIONS: Kind.ACTIONS}
-
-
 def _names_by_port(names: Names | None, policy: Policy) -> dict[str, Sequence[str]]:
     if names is None:
         return {}
@@ -83,13 +83,12 @@ def _names_by_port(names: Names | None, policy: Policy) -> dict[str, Sequence[st
     return dict(names)
 
 
-def _with_names(port: Port, names: Mapping[str, Sequence[str]]) -> Port:
+def _with_names(what: str, port: Port, names: Mapping[str, Sequence[str]]) -> Port:
     if port.name not in names:
         return port
     given, width = names[port.name], port.shape[-1] if len(port.shape) > 1 else 1
     is_list = isinstance(given, list | tuple) and all(isinstance(name, str) and name for name in given)
     if not is_list or len(given) != width or len(set(given)) != len(given):
-        what = "action_names" if port.name == ACTIONS else "obs_names"
         raise MetadataError(
             f"{what} must be a list of {width} different texts, one for each element of {port.name!r} along its last "
             f"dimension, got {given!r}."
