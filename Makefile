@@ -25,11 +25,14 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.export_time
 	$(BIN)/python -m benchmarks.controller_latency
 	$(BIN)/python -m benchmarks.command_line
+	$(BIN)/python -m benchmarks.backends
 
 $(INSTALLED): pyproject.toml requirements/constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint requirements/constraints.txt --editable '.[dev]'
+	# TorchRL's Resize calls torchvision, whose wheels ask for a torch of their own
+	$(BIN)/python -m pip install --quiet --no-deps --constraint requirements/constraints.txt torchvision
 	touch $@
 
 clean:

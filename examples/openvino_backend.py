@@ -6,9 +6,11 @@ The class is all there is to write. A package makes it known by an entry point:
     openvino = "openvino_backend:OpenVinoBackend"
 
 after which `export_environment(env, actor, "out", backend="openvino")` writes such files, and
-`Controller.load()` runs them.
+`Controller.load()` runs them. Within one program, `register()` does the same; run as a script, this one exports the
+quickstart's environment for OpenVINO, and compares the file with one for onnxruntime.
 """
 
+import tempfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,8 @@ import numpy as np
 
 from exploy.contract import Contract
 from exploy.errors import ContractError
-from exploy.runtime.backends import Backend
+from exploy.runtime import Controller
+from exploy.runtime.backends import Backend, register
 from exploy.runtime.path import Arrays, Path
 
 
@@ -72,3 +75,26 @@ class OpenVinoPath:
         self.request.infer(reads)
         for name, array in writes.items():
             array[...] = self.request.get_tensor(name).data
+
+
+def main() -> None:
+    """Run the quickstart's pendulum by both runtimes."""
+    from quickstart import make  # type: ignore[import-not-found]
+
+    from exploy.exporter.core.exporter import export_environment
+
+    register(OpenVinoBackend)
+    with tempfile.TemporaryDirectory() as folder:
+        env, actor = make()
+        files = [export_environment(env, actor, f"{folder}/{name}", backend=name) for name in ("onnx", "openvino")]
+        reference, controller = (Controller.load(file) for file in files)
+    inputs = {name: np.full(array.shape, 0.1, array.dtype) for name, array in reference.inputs.items()}
+    worst = 0.0
+    for _ in range(100):
+        expected, got = reference.step(inputs), controller.step(inputs)
+        worst = max(worst, *(float(np.abs(got[name] - expected[name]).max()) for name in expected))
+    print(f"OpenVINO agrees with onnxruntime over 100 ticks: largest difference {worst:.1e}")
+
+
+if __name__ == "__main__":
+    main()

@@ -329,6 +329,7 @@ def test_view_serves_the_graph_until_it_is_interrupted(policy: Path) -> None:
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # jobs in the background start without it
     )
     try:
         assert process.stdout is not None

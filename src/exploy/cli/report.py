@@ -10,6 +10,7 @@ from exploy.cli import factory
 from exploy.cli.console import mark, output
 from exploy.cli.main import FOUND
 from exploy.errors import OutputPathError
+from exploy.runtime.model_file import ModelFile
 from exploy.verify.report.content import Content
 from exploy.verify.report.gather import from_environment, from_trace
 from exploy.verify.report.page import write
@@ -33,6 +34,7 @@ def run(path: Path, name: str | None, target: Path, steps: int) -> None:
 
 
 def _beside_environment(path: Path, name: str, steps: int) -> Content:
+    ModelFile.load(path).require_onnx("A report beside an environment")
     env, actor = factory.load(name)
     console = output()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:

@@ -10,6 +10,7 @@ from exploy.cli.console import output
 from exploy.cli.main import FOUND
 from exploy.errors import VerificationError
 from exploy.runtime import Controller
+from exploy.runtime.model_file import ModelFile
 
 
 def run(path: Path, name: str | None, steps: int) -> None:
@@ -40,6 +41,7 @@ def _self_test(path: Path) -> None:
 
 
 def _agrees_with_environment(path: Path, name: str, steps: int) -> bool:
+    ModelFile.load(path).require_onnx("The comparison with an environment")
     env, actor = factory.load(name)
     Controller.load(path)  # refuses what must not be trusted, before it is run
     from exploy.exporter.core.actor import make_exportable_actor

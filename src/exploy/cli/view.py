@@ -21,7 +21,7 @@ def run(path: Path, port: int, browser: bool) -> None:
         import netron
     except ImportError as error:
         raise ViewError(f"Viewing needs Netron ({error}). Install it: pip install 'exploy[view]'") from None
-    ModelFile.load(path)
+    ModelFile.load(path).require_onnx("Viewing")
     try:
         host, number = netron.start(str(path), address=("localhost", port) if port else None, browse=browser)
     except OSError as error:

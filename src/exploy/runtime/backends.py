@@ -23,6 +23,9 @@ _OWN = {
 }
 
 
+REGISTERED: dict[str, type["Backend"]] = {}
+
+
 class Backend(ABC):
     """A format of files: how a captured program becomes one, and how it is run.
 
@@ -73,7 +76,14 @@ def open_paths(file: ModelFile, **options: Any) -> tuple[Path, Path]:
     return opened
 
 
+def register(backend: type[Backend]) -> None:
+    """Make a backend known in this process; packages do so by an entry point."""
+    REGISTERED[backend.name] = backend
+
+
 def _opener(name: str) -> Callable[..., tuple[Path, Path]]:
+    if name in REGISTERED:
+        return REGISTERED[name]().open_paths
     if name in _OWN:
         opener: Callable[..., tuple[Path, Path]] = importlib.import_module(_OWN[name]).open_paths
         return opener

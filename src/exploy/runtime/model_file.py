@@ -38,3 +38,15 @@ class ModelFile:
         """
         read = archive.read_sealed if archive.is_archive(data) else onnx_file.read_sealed
         return cls(data, read(data, name))
+
+    def require_onnx(self, purpose: str) -> None:
+        """Refuse a file of another backend.
+
+        Raises:
+            ContractError: With what was to be done with it.
+        """
+        if self.contract.backend != "onnx":
+            raise ContractError(
+                f"{purpose} takes ONNX files, and this one is for {self.contract.backend}. Export with backend='onnx'; "
+                "without an environment, `exploy verify` runs the trace of any file."
+            )

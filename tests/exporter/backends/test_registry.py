@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from exploy.errors import BackendError, ContractError
+from exploy.exporter.backends import registry
+from exploy.exporter.backends.onnx.backend import OnnxBackend
 from exploy.exporter.backends.registry import make_backend, names
 from exploy.exporter.core.exporter import export_environment
 from exploy.exporter.network.export import export_policy
-from exploy.runtime import Controller
+from exploy.runtime import Controller, backends
 from tests.exporter.network.test_export import Recurrent
 from tests.support.environments import make_actor
 from tests.support.files import robot_inputs
@@ -57,6 +59,16 @@ def test_a_file_of_a_backend_that_is_not_here_names_it(tmp_path: Path, monkeypat
         path = export_policy(Recurrent(), tmp_path / "policy", backend="openvino")
     with pytest.raises(ContractError, match="for the backend 'openvino', which is not installed"):
         Controller.load(path)
+
+
+def test_a_backend_can_be_registered_in_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mine(OnnxBackend):
+        name = "mine"
+
+    monkeypatch.setattr(backends, "REGISTERED", backends.REGISTERED | {})
+    monkeypatch.setattr(registry, "REGISTERED", backends.REGISTERED)
+    backends.register(Mine)
+    assert isinstance(make_backend("mine", opset_version=18), Mine) and "mine" in names()
 
 
 @pytest.mark.parametrize(

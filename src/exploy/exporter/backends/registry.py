@@ -5,7 +5,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from exploy.errors import BackendError
-from exploy.runtime.backends import GROUP, Backend
+from exploy.runtime.backends import GROUP, REGISTERED, Backend
 
 _OWN = {
     "onnx": "exploy.exporter.backends.onnx.backend:OnnxBackend",
@@ -16,7 +16,7 @@ _OWN = {
 
 def names() -> list[str]:
     """Names of all backends."""
-    return [*_OWN, *(point.name for point in entry_points(group=GROUP) if point.name not in _OWN)]
+    return list(dict.fromkeys([*_OWN, *REGISTERED, *(point.name for point in entry_points(group=GROUP))]))
 
 
 def make_backend(name: str, **options: Any) -> Backend:
@@ -30,7 +30,9 @@ def make_backend(name: str, **options: Any) -> Backend:
         BackendError: If there is none of that name, or it cannot be made.
     """
     try:
-        if name in _OWN:
+        if name in REGISTERED:
+            made: Any = REGISTERED[name](**options)
+        elif name in _OWN:
             module, _, kind = _OWN[name].partition(":")
             made = getattr(importlib.import_module(module), kind)(**options)
         else:

@@ -91,6 +91,7 @@ def export_environment_as_onnx(
         ExployError: One of its kinds for each thing that can be wrong; see `exploy.errors`.
     """
     opset_version, ir_version = versions_for(target_onnxruntime, opset_version, ir_version)
+    checked_target(path, filename, OnnxBackend.suffix)
     return export_environment(
         env,
         actor,
@@ -160,7 +161,7 @@ def export_environment(
     exporter.initial_memory = dict(initial_memory or {})
     exporter.verify_program, exporter.verify_environment = verify_program, verify_environment
     exporter.strict, exporter.infer_memory, exporter.allow_random = strict, infer_memory, allow_random
-    return exporter.export(path, filename or f"policy{writer.suffix}", model_source)
+    return exporter.export(path, f"policy{writer.suffix}" if filename is None else filename, model_source)
 
 
 class OnnxEnvironmentExporter(torch.nn.Module):

@@ -15,6 +15,7 @@ from exploy.errors import BackendError, ContractError, DataDependentError
 from exploy.exporter.core.exporter import export_environment
 from exploy.exporter.network.export import export_policy
 from exploy.runtime import Controller
+from tests.cli.test_commands import FACTORIES, assert_fails, run
 from tests.exporter.network.test_export import Recurrent
 from tests.support.environments import make_actor
 from tests.support.files import robot_inputs
@@ -107,6 +108,15 @@ def test_a_policy_alone_is_exported_for_any_number_of_robots(tmp_path: Path) -> 
         with torch.no_grad():
             (expected,), states = policy.step((obs,), states)
         np.testing.assert_allclose(controller.step({"obs": obs.numpy()})["actions"], expected, atol=1e-5)
+
+
+def test_the_command_line_knows_such_files(torch_file: Path, onnx_file: Path) -> None:
+    assert "torch_export" in run("inspect", torch_file).stdout
+    assert "agrees: 12 ticks" in run("verify", torch_file).stdout
+    assert "The interface is the same" in run("diff", onnx_file, torch_file).stdout
+    assert run("bench", torch_file, "--ticks", 20).returncode == 0
+    for command in (["verify", torch_file, f"{FACTORIES}:robot"], ["view", torch_file, "--no-browser"]):
+        assert_fails(run(*command), "takes ONNX files, and this one is for torch_export")
 
 
 def test_a_changed_file_is_refused(torch_file: Path) -> None:

@@ -1,0 +1,139 @@
+"""Image transforms of TorchRL that call torchvision, without torchvision."""
+
+import math
+from typing import Any
+
+import torch
+from torch.nn.functional import interpolate, pad
+
+from exploy.errors import PolicyError
+
+NEAREST = ("nearest", "nearest-exact")
+SMOOTH = ("bilinear", "bicubic")
+
+
+class Resized(torch.nn.Module):
+    """An image of (…, height, width) in another size, as torchvision gives it with antialiasing.
+
+    All these are linear along each axis: what `interpolate` does to the numbers of rows, or to unit vectors, tells
+    which rows are taken, or with which weights they are added up.
+
+    Args:
+        size: Height and width of the result.
+        mode: The interpolation.
+
+    Raises:
+        PolicyError: If the interpolation is another than nearest, nearest-exact, bilinear or bicubic.
+    """
+
+    def __init__(self, size: tuple[int, int], mode: str):
+        super().__init__()
+        if mode not in (*NEAREST, *SMOOTH):
+            raise PolicyError(
+                f"Resize(interpolation={mode!r}) cannot be exported: only {', '.join((*NEAREST, *SMOOTH))} have a form "
+                "that is the same outside of torchvision."
+            )
+        self.size = size
+        self.mode = mode
+        self._plans: dict[tuple[int, int], torch.Tensor] = {}
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        """Resize images whose last two axes are height and width."""
+        if tuple(image.shape[-2:]) == self.size:
+            return image
+        height, width = (self._plan(image.shape[axis], size) for axis, size in zip((-2, -1), self.size, strict=True))
+        if self.mode in NEAREST:
+            return image.index_select(image.ndim - 2, height).index_select(image.ndim - 1, width)
+        is_float = image.dtype in (torch.float32, torch.float64)
+        values = image if is_float else image.to(torch.float32)
+        resized = height.to(values.dtype) @ (values @ width.to(values.dtype).T)
+        return resized if is_float else self._as_integers(resized, image.dtype)
+
+    def of_pixels(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Resize images of (…, height, width, colours), where the interpolation is a nearest one."""
+        for axis, size in zip((-3, -2), self.size, strict=True):
+            if pixels.shape[axis] != size:
+                pixels = pixels.index_select(pixels.ndim + axis, self._plan(pixels.shape[axis], size))
+        return pixels
+
+    def _plan(self, size: int, new: int) -> torch.Tensor:
+        """The numbers of the rows to take, or the weights of all rows for each new one; made once for each size."""
+        if (size, new) not in self._plans:
+            self._plans[size, new] = _rows(size, new, self.mode) if self.mode in NEAREST else self._weights(size, new)
+        return self._plans[size, new]
+
+    def _weights(self, size: int, new: int) -> torch.Tensor:
+        units = torch.eye(size)[None, None]
+        resized = interpolate(units, size=(new, size), mode=self.mode, align_corners=False, antialias=True)
+        return resized[0, 0]
+
+    def _as_integers(self, resized: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        if self.mode == "bicubic" and dtype == torch.uint8:
+            resized = resized.clamp(0, 255)
+        return resized.round().to(dtype) if not dtype.is_floating_point else resized.to(dtype)
+
+
+def _rows(size: int, new: int, mode: str) -> torch.Tensor:
+    numbers = torch.arange(size, dtype=torch.float32)[None, None]
+    return interpolate(numbers, size=new, mode=mode)[0, 0].to(torch.int64)
+
+
+class Cropped(torch.nn.Module):
+    """A part of an image of (…, height, width), around its centre or at a corner; zeros where there is no image.
+
+    Args:
+        size: Height and width of the result.
+        corner: Top and left; the centre if not given.
+    """
+
+    def __init__(self, size: tuple[int, int], corner: tuple[int, int] | None = None):
+        super().__init__()
+        self.size = size
+        self.corner = corner
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        """Crop images whose last two axes are height and width."""
+        if self.corner is None:
+            image = pad(image, _missing(image.shape[-1], self.size[1]) + _missing(image.shape[-2], self.size[0]))
+            top, left = (round((image.shape[axis] - self.size[axis]) / 2) for axis in (-2, -1))
+        else:
+            top, left = self.corner
+            beyond = (left + self.size[1] - image.shape[-1], top + self.size[0] - image.shape[-2])
+            image = pad(image, [max(-left, 0), max(beyond[0], 0), max(-top, 0), max(beyond[1], 0)])
+            top, left = max(top, 0), max(left, 0)
+        return image[..., top : top + self.size[0], left : left + self.size[1]]
+
+
+def _missing(size: int, wanted: int) -> list[int]:
+    gap = max(wanted - size, 0)
+    return [gap // 2, math.ceil(gap / 2)]
+
+
+class ResizedFirst(torch.nn.Module):
+    """`ToTensorImage` of an image that was resized before, which is the same for nearest pixels, and less work.
+
+    Args:
+        resized: The resizing.
+        to_tensor: What is done to each pixel.
+    """
+
+    def __init__(self, resized: Resized, to_tensor: Any):
+        super().__init__()
+        self.resized = resized
+        self.to_tensor = to_tensor
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Make an image of (…, colours, height, width) from raw pixels of (…, height, width, colours)."""
+        image: torch.Tensor = self.to_tensor._apply_transform(self.resized.of_pixels(pixels))
+        return image
+
+
+def resized(transform: Any) -> Resized:
+    """The form of a `Resize`."""
+    return Resized((transform.w, transform.h), str(getattr(transform.interpolation, "value", transform.interpolation)))
+
+
+def cropped(transform: Any) -> Cropped:
+    """The form of a `Crop` or `CenterCrop`."""
+    size = (int(transform.w), int(transform.h))
+    return Cropped(size, (int(transform.top), int(transform.left)) if hasattr(transform, "top") else None)
