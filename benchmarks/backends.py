@@ -20,8 +20,9 @@ from rich.console import Console
 from rich.table import Table
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule, TensorDictSequential
+from torchrl.data import Categorical
 from torchrl.envs import Compose, ExplorationType, GrayScale, Resize, ToTensorImage, set_exploration_type
-from torchrl.modules import MLP, ConvNet, LSTMModule, QValueModule
+from torchrl.modules import MLP, ConvNet, EGreedyModule, LSTMModule, QValueModule
 
 from benchmarks.torchvision_beside_torch import import_torchvision
 from exploy.exporter.frameworks import torchrl
@@ -81,7 +82,8 @@ def transformer() -> tuple[Any, dict[str, torch.Tensor], Any]:
 def pong() -> tuple[Any, dict[str, torch.Tensor], Any]:
     import_torchvision()
     value = TensorDictModule(ConvNet.default_atari_dqn(num_actions=6), ["pixels"], ["action_value"])
-    policy = TensorDictSequential(value, QValueModule(action_space="categorical"))
+    spec = Categorical(6)
+    policy = TensorDictSequential(value, QValueModule(spec=spec), EGreedyModule(spec))  # as the tutorial exports it
     transforms = Compose(ToTensorImage(), Resize(84, interpolation="nearest"), GrayScale())
     return policy, {"pixels": torch.zeros(210, 160, 3, dtype=torch.uint8)}, transforms
 
@@ -151,7 +153,7 @@ def measure(name: str, folder: Path, table: Table) -> None:
     runs = {backend: ticks_of(path) for backend, path in files.items()}
     runs["eager TorchRL"] = eager_of(policy, example, transforms)
     times: dict[str, list[float]] = {run: [] for run in runs}
-    with torch.inference_mode(), set_exploration_type(ExplorationType.DETERMINISTIC):
+    with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
         for round_ in range(-WARM_UP // 10, ROUNDS):
             for run, function in runs.items():
                 measured = durations(function)

@@ -14,6 +14,7 @@ from torch.export import Dim
 from exploy.errors import LoweringError
 from exploy.exporter.backends.onnx.exact_operators import replace_inexact_operators
 from exploy.exporter.backends.onnx.older_opsets import OLDEST_OF_TORCH, in_older_opset
+from exploy.exporter.backends.onnx.squeezes import drop_squeezes
 from exploy.exporter.capture.location import UNKNOWN
 from exploy.exporter.capture.noise import without_noise
 from exploy.exporter.capture.program import Program
@@ -50,6 +51,7 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
     assert result is not None
     model = result.model
     model.ir_version = ir_version
+    drop_squeezes(model.graph)
     if opset_version < OLDEST_OF_TORCH:
         model = in_older_opset(model, opset_version)
     if model.opset_imports.get("") != opset_version:

@@ -128,6 +128,28 @@ class ResizedFirst(torch.nn.Module):
         return image
 
 
+class Grey(torch.nn.Module):
+    """An image of (…, red green and blue, height, width) in shades of grey, by one product."""
+
+    def __init__(self, weights: tuple[float, float, float]):
+        super().__init__()
+        self.weights: torch.Tensor
+        self.register_buffer("weights", torch.tensor([weights]))
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        """Add up the colours."""
+        values = image if image.is_floating_point() else image.float()
+        shades: torch.Tensor = self.weights.to(values.dtype) @ values.flatten(-2)
+        return shades.reshape(*shades.shape[:-1], *image.shape[-2:]).to(image.dtype)
+
+
+def grey(transform: Any) -> Grey:
+    """The form of a `GrayScale`, with the weights that it gives to pure colours."""
+    pure = torch.eye(3).view(3, 3, 1, 1)
+    red, green, blue = (float(transform._apply_transform(colour)) for colour in pure)
+    return Grey((red, green, blue))
+
+
 def resized(transform: Any) -> Resized:
     """The form of a `Resize`."""
     return Resized((transform.w, transform.h), str(getattr(transform.interpolation, "value", transform.interpolation)))

@@ -9,7 +9,7 @@ from exploy.errors import PolicyError
 from exploy.exporter.frameworks.libraries import library
 from exploy.exporter.frameworks.torchrl.copies import own_transform, peek, uninitialized
 from exploy.exporter.frameworks.torchrl.frames import StackedFrames
-from exploy.exporter.frameworks.torchrl.images import NEAREST, Resized, ResizedFirst, cropped, resized
+from exploy.exporter.frameworks.torchrl.images import NEAREST, Resized, ResizedFirst, cropped, grey, resized
 from exploy.exporter.frameworks.torchrl.keys import EXTRA, NEXT, Key, as_key, as_keys, shown
 from exploy.exporter.frameworks.torchrl.stages import Block, Everything, MemoryKeys, PerKey, Provided, Refused, Stage
 
@@ -280,6 +280,7 @@ _FORMS: dict[str, Callable[[Any], list[Stage]]] = {
     "Crop": _per_key(cropped),
     "DTypeCastTransform": _cast,
     "DoubleToFloat": _cast,
+    "GrayScale": _per_key(grey),
     "InitTracker": _flags,
     "ObservationNorm": _normalization,
     "RenameTransform": _rename,
