@@ -1,39 +1,50 @@
-# `make demo` and `make test` are all a newcomer needs: each builds .venv on a fresh machine, then runs.
+# `make demo` and `make test` are all a newcomer needs: each installs what it needs into .venv, then runs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALLED := $(VENV)/.installed
+CODE := src tests benchmarks examples tools
+INSTALL := $(BIN)/python -m pip install --constraint requirements/constraints.txt
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test test-expensive check format bench clean
 
-demo: $(INSTALLED)
+demo: $(VENV)/.demo
 	$(BIN)/exploy demo
 
-test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 15 -m "not expensive"
 
-check: $(INSTALLED)
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+test-expensive: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 15 -m expensive
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
-format: $(INSTALLED)
-	$(BIN)/ruff check --fix src tests benchmarks examples
-	$(BIN)/ruff format src tests benchmarks examples
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
 
-bench: $(INSTALLED)
+bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.export_time
 	$(BIN)/python -m benchmarks.controller_latency
 	$(BIN)/python -m benchmarks.command_line
 	$(BIN)/python -m benchmarks.backends
 
-$(INSTALLED): pyproject.toml requirements/constraints.txt
+$(VENV)/.demo: pyproject.toml requirements/constraints.txt
+	@echo "Installing exploy with what the demo needs (torch, onnx, a page for the report) into $(VENV)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint requirements/constraints.txt --editable '.[dev]'
+	$(INSTALL) --upgrade pip
+	$(INSTALL) --editable '.[export,report]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	@echo "Installing what the tests need (trainers, linters, other backends) into $(VENV)"
+	$(INSTALL) --editable '.[dev]'
 	# TorchRL's Resize calls torchvision, whose wheels ask for a torch of their own
-	$(BIN)/python -m pip install --quiet --no-deps --constraint requirements/constraints.txt torchvision
+	$(INSTALL) --no-deps torchvision
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

@@ -24,7 +24,7 @@ from benchmarks.mlp_environment import NUM_ACTIONS, NUM_OBSERVATIONS, MlpEnviron
 from exploy.exporter.core.actor import add_actor_memory
 from exploy.exporter.core.exporter import export_environment_as_onnx
 from exploy.runtime import Controller
-from exploy.runtime.session import open_session
+from exploy.runtime.onnx.session import open_session
 
 ROUNDS, WARM_UP_CYCLES, CYCLES, PACED_TICKS = 40, 5, 50, 2000
 COLD_START = """

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from exploy.backends.backend import Backend
 from exploy.contract import Contract
 from exploy.errors import ContractError
 from exploy.runtime import Controller
-from exploy.runtime.backends import Backend, register
+from exploy.runtime.backends import register
 from exploy.runtime.path import Arrays, Path
 
 
@@ -31,7 +32,7 @@ class OpenVinoBackend(Backend):
 
     def lower(self, program: Any, decimation: int | None) -> Any:
         """Lower as for onnxruntime; imported here, since robots have no torch."""
-        from exploy.exporter.backends.onnx.backend import OnnxBackend
+        from exploy.backends.onnx.backend import OnnxBackend
 
         return OnnxBackend().lower(program, decimation)
 

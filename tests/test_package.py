@@ -19,7 +19,7 @@ def run_python(code: str) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("module", ["exploy", "exploy.runtime", "exploy.contract", "exploy.runtime.session"])
+@pytest.mark.parametrize("module", ["exploy", "exploy.runtime", "exploy.contract", "exploy.runtime.onnx.session"])
 def test_what_runs_on_a_robot_imports_neither_torch_nor_onnx(module: str) -> None:
     code = f"import {module}, sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
     imported = set(run_python(code).split())
@@ -30,7 +30,7 @@ def test_what_runs_on_a_robot_imports_neither_torch_nor_onnx(module: str) -> Non
 def test_the_runtime_does_without_torch_and_onnx_where_they_are_not_installed() -> None:
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({sorted(HEAVY)}))\n"
-        "import exploy.runtime.session, exploy.contract, exploy.errors\n"
+        "import exploy.runtime.onnx.session, exploy.contract, exploy.errors\n"
         "print('imported')"
     )
     assert run_python(code).strip() == "imported"

@@ -3,12 +3,12 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from exploy.version import __version__
+
 if TYPE_CHECKING:
     from exploy.diagnosis.check import check_environment
     from exploy.diagnosis.diagnosis import Diagnosis
     from exploy.diagnosis.finding import Finding, Kind, Severity
-
-__version__ = "0.1.0"
 
 __all__ = ["Diagnosis", "Finding", "Kind", "Severity", "__version__", "check_environment"]
 

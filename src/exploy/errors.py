@@ -3,11 +3,9 @@
 Each message says what was expected, what came instead, and what to do about it.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from exploy.diagnosis.diagnosis import Diagnosis
-    from exploy.runtime.fault import Fault
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
 
 class ExployError(Exception):
@@ -62,9 +60,9 @@ class RandomOperatorError(CaptureError):
 
 
 class UnregisteredStateError(ExployError, RuntimeError):
-    """A strict export found errors in the environment; `diagnosis` has all findings."""
+    """A strict export found errors in the environment; `diagnosis`, an `exploy.Diagnosis`, has all findings."""
 
-    def __init__(self, message: str, diagnosis: "Diagnosis"):
+    def __init__(self, message: str, diagnosis: Any):
         super().__init__(message)
         self.diagnosis = diagnosis
 
@@ -101,10 +99,35 @@ class RuntimeInputError(ExployError, ValueError):
     """Inputs given to a session are unknown, missing, or of the wrong shape or type."""
 
 
+class Guard(StrEnum):
+    """What trips."""
+
+    INPUTS = "inputs"
+    FINITE = "finite"
+    LIMITS = "limits"
+    STALE = "stale"
+    RATE = "rate"
+    OVERRUN = "overrun"
+    EXECUTION = "execution"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A guard that tripped: which one, at which tick, on which port if on one, and why."""
+
+    guard: Guard
+    tick: int
+    message: str
+    port: str | None = None
+
+    def __str__(self) -> str:
+        return f"tick {self.tick}: {self.message}"
+
+
 class FaultError(ExployError, RuntimeError):
     """A guard of the controller tripped; `fault` says which, and the controller stands still until it is reset."""
 
-    def __init__(self, message: str, fault: "Fault"):
+    def __init__(self, message: str, fault: Fault):
         super().__init__(message)
         self.fault = fault
 

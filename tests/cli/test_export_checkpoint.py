@@ -15,8 +15,8 @@ from stable_baselines3.common.vec_env import VecNormalize
 from exploy.exporter.frameworks import rl_games, rsl_rl, skrl
 from exploy.runtime import Controller
 from tests.cli.test_commands import FACTORIES, assert_fails, run
-from tests.exporter.frameworks import test_rl_games, test_rsl_rl, test_skrl
 from tests.support.cleanrl import ContinuousAgent, QNetwork
+from tests.trainers import test_rl_games, test_rsl_rl, test_skrl
 
 AGENTS = "tests.support.cleanrl"
 

@@ -7,7 +7,7 @@ from exploy.demo import dynamics
 from exploy.demo.cart_pole import EPISODE_STEPS, CartPole
 from exploy.demo.exportable import ExportableCartPole
 from exploy.demo.policy import CartPoleActor, load_trained_actor
-from exploy.demo.train import RolloutState, policy_step, rollout_cost, save_weights
+from tools.train_demo_policy import RolloutState, policy_step, rollout_cost, save_weights
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exploy.diagnosis.suggestion import assignment, component_line, name_from_path
-from exploy.exporter.core.components import checked_name
+from exploy.environment.components import checked_name
 
 reproducible = settings(derandomize=True, deadline=None, max_examples=200)
 

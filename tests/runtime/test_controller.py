@@ -15,7 +15,7 @@ import pytest
 from exploy.contract import Contract
 from exploy.errors import ContractError, FaultError, RuntimeInputError, ThreadError, VerificationError
 from exploy.runtime import Controller, Guards
-from exploy.runtime.session import open_session
+from exploy.runtime.onnx.session import open_session
 from tests.support.files import (
     cart_pole_file,
     reciprocal_file,

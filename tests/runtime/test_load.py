@@ -18,7 +18,7 @@ from exploy.contract import FORMAT_VERSION, METADATA_KEY, NO_DIGEST, Contract, M
 from exploy.errors import ContractError
 from exploy.runtime import Controller
 from exploy.runtime.model_file import ModelFile
-from exploy.runtime.onnx_file import seal
+from exploy.runtime.onnx.file import seal
 from tests.support.files import made_by_hand, recurrent_file, robot_file, robot_inputs, write
 
 fuzzed = settings(derandomize=True, deadline=None, max_examples=300)

@@ -15,7 +15,7 @@ from exploy.demo.cart_pole import CartPole
 from exploy.demo.exportable import ExportableCartPole
 from exploy.demo.policy import load_trained_actor
 from exploy.exporter.core.exporter import export_environment_as_onnx
-from exploy.runtime.onnx_file import seal
+from exploy.runtime.onnx.file import seal
 from tests.support.environments import make_actor
 from tests.support.robot import Robot
 

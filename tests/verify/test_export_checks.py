@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
+from exploy.backends.onnx import backend
+from exploy.backends.onnx.lowering import lower
 from exploy.errors import RandomOperatorError, VerificationError, WeakerCheckWarning
-from exploy.exporter.backends.onnx import backend
-from exploy.exporter.backends.onnx.lowering import lower
 from exploy.exporter.core.components import Input, Memory, Output
 from tests.support.environments import TestEnvironment, export, make_actor
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-import exploy
+from exploy.version import __version__
 
 app = typer.Typer(
     name="exploy",
@@ -49,7 +49,7 @@ def _example(*lines: str) -> dict[str, Any]:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(exploy.__version__)
+        print(__version__)
         raise typer.Exit
 
 

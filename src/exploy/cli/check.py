@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from exploy.cli import factory
 from exploy.cli.console import output, print_json
-from exploy.cli.main import FOUND
+from exploy.cli.exit_codes import FOUND
 from exploy.diagnosis.diagnosis import Diagnosis
 
 

@@ -10,8 +10,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from exploy.cli.console import mark, output
+from exploy.cli.exit_codes import FOUND
 from exploy.cli.factory import need_torch
-from exploy.cli.main import FOUND
 
 _STEPS = 500
 _SECONDS = 20.0
@@ -44,10 +44,10 @@ def _story(console: Console, folder: Path) -> tuple[list[tuple[str, str, str, st
     from exploy.demo.closed_loop import balance
     from exploy.demo.exportable import ExportableCartPole
     from exploy.demo.policy import load_trained_actor
-    from exploy.exporter.core.exporter import export_environment_as_onnx
+    from exploy.driver.environment_export import export_environment_as_onnx
+    from exploy.report.gather import from_environment
+    from exploy.report.page import write
     from exploy.runtime import Controller
-    from exploy.verify.report.gather import from_environment
-    from exploy.verify.report.page import write
 
     env, actor = ExportableCartPole(CartPole(seed=1)), load_trained_actor()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from exploy.cli.console import output, print_json
-from exploy.cli.main import FOUND
+from exploy.cli.exit_codes import FOUND
 from exploy.runtime import Controller
 from exploy.verify.file_diff import Change, FileDiff, compare_files
 

@@ -10,8 +10,8 @@ from rich.markup import escape
 from exploy.cli import factory
 from exploy.cli.check import print_diagnosis
 from exploy.cli.console import output
+from exploy.cli.exit_codes import FOUND
 from exploy.cli.inspect import ports_table
-from exploy.cli.main import FOUND
 from exploy.contract.wording import rates_in_words
 from exploy.errors import OutputPathError, UnregisteredStateError
 from exploy.runtime.model_file import ModelFile
@@ -26,7 +26,7 @@ def run(name: str, target: Path, **options: Any) -> None:
     if target.is_dir():
         raise OutputPathError(f"{target} is a folder; give the name of a file, such as {target / 'policy.onnx'}.")
     env, actor = factory.load(name)
-    from exploy.exporter.core.exporter import export_environment_as_onnx
+    from exploy.driver.environment_export import export_environment_as_onnx
 
     console = output()
     try:

@@ -26,7 +26,7 @@ def run(
     """Export the policy in a checkpoint, and print what the file takes and gives.
 
     Args:
-        library: Name of the module in `exploy.exporter.frameworks`.
+        library: Name of the module in `exploy.trainers`.
         checkpoint: Path of the checkpoint.
         target: The file to write.
         given: What was given of `config`, `agent`, `env` and `vecnormalize`.
@@ -42,11 +42,11 @@ def run(
     if is_for_environments:
         raise FactoryError(_OPTIONS_OF_ENVIRONMENTS)
     factory.need_torch()
-    export_policy = importlib.import_module(f"exploy.exporter.frameworks.{library}").export_policy
+    export_policy = importlib.import_module(f"exploy.trainers.{library}").export_policy
     parameters = inspect.signature(export_policy).parameters.values()
     names = [item.name for item in parameters if item.kind is item.KEYWORD_ONLY]
     arguments = _arguments(given, said, names)
-    from exploy.exporter.network.export import ExportOptions
+    from exploy.driver.policy_export import ExportOptions
 
     for name in ("obs_names", "action_names"):
         options[name] = [text.strip() for text in options[name].split(",")] if options[name] is not None else None

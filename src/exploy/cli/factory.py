@@ -14,7 +14,7 @@ from exploy.errors import ExployError, FactoryError
 if TYPE_CHECKING:
     import torch
 
-    from exploy.exporter.core.exportable_environment import ExportableEnvironment
+    from exploy.environment.exportable_environment import ExportableEnvironment
 
 
 def load(name: str) -> "tuple[ExportableEnvironment, torch.nn.Module]":
@@ -102,7 +102,7 @@ def _from_path(path: Path) -> ModuleType:
 def _checked(name: str, result: Any) -> "tuple[ExportableEnvironment, torch.nn.Module]":
     import torch
 
-    from exploy.exporter.core.exportable_environment import ExportableEnvironment
+    from exploy.environment.exportable_environment import ExportableEnvironment
 
     is_pair = isinstance(result, tuple | list) and len(result) == 2
     if not is_pair or not isinstance(result[0], ExportableEnvironment) or not isinstance(result[1], torch.nn.Module):

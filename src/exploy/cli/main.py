@@ -1,6 +1,6 @@
 """The entry point: runs a command, and turns errors into one line and an exit code.
 
-Exit codes: 0 if all is well, 1 where something was found that differs or would, 2 for what could not be done.
+See `exit_codes` for what these mean.
 """
 
 import io
@@ -8,9 +8,9 @@ import sys
 import traceback
 from typing import NoReturn
 
+from exploy.cli.exit_codes import FAILED, INTERRUPTED
 from exploy.errors import ExployError
 
-FOUND, FAILED, INTERRUPTED = 1, 2, 130
 DEBUG = "--debug"
 
 

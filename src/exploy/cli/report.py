@@ -8,12 +8,12 @@ from rich.progress import Progress
 
 from exploy.cli import factory
 from exploy.cli.console import mark, output
-from exploy.cli.main import FOUND
+from exploy.cli.exit_codes import FOUND
 from exploy.errors import OutputPathError
+from exploy.report.content import Content
+from exploy.report.gather import from_environment, from_trace
+from exploy.report.page import write
 from exploy.runtime.model_file import ModelFile
-from exploy.verify.report.content import Content
-from exploy.verify.report.gather import from_environment, from_trace
-from exploy.verify.report.page import write
 
 
 def run(path: Path, name: str | None, target: Path, steps: int) -> None:

@@ -6,7 +6,7 @@ import typer
 from rich.markup import escape
 
 from exploy.cli.console import output
-from exploy.cli.main import FOUND
+from exploy.cli.exit_codes import FOUND
 from exploy.runtime import Controller, replay
 
 

@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from exploy.cli import factory
 from exploy.cli.console import output
-from exploy.cli.main import FOUND
+from exploy.cli.exit_codes import FOUND
 from exploy.errors import VerificationError
 from exploy.runtime import Controller
 from exploy.runtime.model_file import ModelFile
@@ -44,9 +44,9 @@ def _agrees_with_environment(path: Path, name: str, steps: int) -> bool:
     ModelFile.load(path).require_onnx("The comparison with an environment")
     env, actor = factory.load(name)
     Controller.load(path)  # refuses what must not be trusted, before it is run
-    from exploy.exporter.core.actor import make_exportable_actor
-    from exploy.exporter.core.evaluator import evaluate
-    from exploy.exporter.core.session_wrapper import SessionWrapper
+    from exploy.environment.actor import make_exportable_actor
+    from exploy.verify.evaluator import evaluate
+    from exploy.verify.session_wrapper import SessionWrapper
 
     session = SessionWrapper(path.parent, path.name, actor=make_exportable_actor(actor), optimize=False)
     with factory.users_code("The environment", apart=False):

@@ -4,12 +4,12 @@ Torch-free; stored in the file as one versioned JSON document, whose JSON Schema
 """
 
 from exploy.contract.arrays import decode_array, digest, encode_array
-from exploy.contract.document import (
+from exploy.contract.document import Contract
+from exploy.contract.parts import (
     FORMAT_VERSION,
     METADATA_KEY,
     NO_DIGEST,
     STEP_COUNT,
-    Contract,
     Frozen,
     GitCommit,
     GoldenTrace,

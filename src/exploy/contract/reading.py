@@ -1,4 +1,4 @@
-"""Reads the JSON document back into a contract, refusing what does not have the form of one."""
+"""Reads the JSON document of a contract back, refusing what does not have the form of one."""
 
 import dataclasses
 import math
@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from exploy.contract.arrays import decode_array
-from exploy.contract.document import (
+from exploy.contract.parts import (
     FORMAT_VERSION,
     NO_DIGEST,
-    Contract,
     Frozen,
     GitCommit,
     GoldenTrace,
@@ -28,8 +27,12 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 _Part = TypeVar("_Part")
 
 
-def read_contract(document: Any) -> Contract:
-    """The contract that a document describes.
+def contract_fields(kind: type, document: Any) -> dict[str, Any]:
+    """The fields of the contract that a document describes, by name.
+
+    Args:
+        kind: The class of the contract.
+        document: The parsed JSON.
 
     Raises:
         ContractError: If it has another major version.
@@ -41,25 +44,25 @@ def read_contract(document: Any) -> Contract:
             f"The file's contract has version {version}; this exploy reads {FORMAT_VERSION}. "
             "Update exploy, or export the file again with this version."
         )
-    return Contract(
-        decimation=_positive(document["decimation"]),
-        inputs=_several(_port, document["inputs"]),
-        outputs=_several(_port, document["outputs"]),
-        memories=_several(_memory, document["memories"]),
-        frozen=_several(_frozen, document["frozen"]),
-        unused_inputs=_texts(document["unused_inputs"]),
-        sub_step_inputs={_text(name): list(_texts(inputs)) for name, inputs in document["sub_step_inputs"].items()},
-        observation_names=_texts(document["observation_names"]),
-        observation_terms=_several(_term, document.get("observation_terms", [])),
-        random_outputs=_texts(document.get("random_outputs", [])),
-        sim_dt=_optional(_seconds, document.get("sim_dt")),
-        provenance=_provenance(document.get("provenance", {})),
-        trace=_optional(_trace, document.get("trace")),
-        backend=_text(document.get("backend", "onnx")),
-        format_version=version,
-        unknown=_unknown(Contract, document),
-        digest=_digest(document.get("digest", NO_DIGEST)),
-    )
+    return {
+        "decimation": _positive(document["decimation"]),
+        "inputs": _several(_port, document["inputs"]),
+        "outputs": _several(_port, document["outputs"]),
+        "memories": _several(_memory, document["memories"]),
+        "frozen": _several(_frozen, document["frozen"]),
+        "unused_inputs": _texts(document["unused_inputs"]),
+        "sub_step_inputs": {_text(name): list(_texts(inputs)) for name, inputs in document["sub_step_inputs"].items()},
+        "observation_names": _texts(document["observation_names"]),
+        "observation_terms": _several(_term, document.get("observation_terms", [])),
+        "random_outputs": _texts(document.get("random_outputs", [])),
+        "sim_dt": _optional(_seconds, document.get("sim_dt")),
+        "provenance": _provenance(document.get("provenance", {})),
+        "trace": _optional(_trace, document.get("trace")),
+        "backend": _text(document.get("backend", "onnx")),
+        "format_version": version,
+        "unknown": _unknown(kind, document),
+        "digest": _digest(document.get("digest", NO_DIGEST)),
+    }
 
 
 def _port(document: Any) -> Port:

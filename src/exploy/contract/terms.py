@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from exploy.contract.document import ObservationTerm
+from exploy.contract.parts import ObservationTerm
 
 _NUMBERED = re.compile(r"(?P<stem>.*?)[_.\[/]?(?P<number>\d+)\]?")
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from exploy.contract.document import Contract, Port
+from exploy.contract.document import Contract
+from exploy.contract.parts import Port
 
 
 def rates_in_words(contract: Contract) -> str:

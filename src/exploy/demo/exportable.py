@@ -5,8 +5,8 @@ from collections.abc import Callable
 import torch
 
 from exploy.demo.cart_pole import HISTORY_LENGTH, CartPole
-from exploy.exporter.core.components import Input, Memory, Output
-from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from exploy.environment.components import Input, Memory, Output
+from exploy.environment.exportable_environment import ExportableEnvironment
 
 
 class ExportableCartPole(ExportableEnvironment):

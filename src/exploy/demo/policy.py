@@ -5,7 +5,7 @@ from importlib import resources
 import numpy as np
 import torch
 
-from exploy.exporter.core.actor import ExportableActor
+from exploy.environment.actor import ExportableActor
 
 WEIGHTS_FILE = "cart_pole_policy.npz"
 NUM_OBSERVATIONS = 8

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from exploy.diagnosis.evidence.calls import Calls
+from exploy.capture.program import FrozenTensor, Program
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.pipeline_alone import OwnChanges
 from exploy.diagnosis.evidence.probing import Probe
 from exploy.diagnosis.evidence.roles import Role
 from exploy.diagnosis.evidence.stepping import Evidence
 from exploy.diagnosis.suggestion import component_line, name_from_path
-from exploy.exporter.capture.geometry import Geometry
-from exploy.exporter.capture.program import FrozenTensor, Program
+from exploy.live.calls import Calls
+from exploy.live.geometry import Geometry
 
 
 @dataclass

@@ -2,6 +2,10 @@
 
 import torch
 
+from exploy.capture.capture import ONE_AT_A_TIME, capture
+from exploy.capture.garbage import no_garbage_collection
+from exploy.capture.program import Program
+from exploy.description.metadata import build_metadata
 from exploy.diagnosis.case import Case
 from exploy.diagnosis.detectors.frozen_state import frozen_findings
 from exploy.diagnosis.detectors.late_state import late_findings, standing_still_difference
@@ -16,21 +20,17 @@ from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.pipeline_alone import changes_of_pipeline
 from exploy.diagnosis.evidence.probing import probe
 from exploy.diagnosis.evidence.program_session import ProgramSession
-from exploy.diagnosis.evidence.python_values import PythonValues
 from exploy.diagnosis.evidence.roles import roles
 from exploy.diagnosis.evidence.stepping import Evidence, step_and_watch
 from exploy.diagnosis.failure import failure, guarded
 from exploy.diagnosis.finding import Finding, Kind
+from exploy.environment.actor import ExportableActor, make_exportable_actor
+from exploy.environment.checks import checked_decimation, checked_observation_names
+from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import EnvironmentError
-from exploy.exporter.capture.capture import ONE_AT_A_TIME, capture
-from exploy.exporter.capture.garbage import no_garbage_collection
-from exploy.exporter.capture.location import definition
-from exploy.exporter.capture.program import Program
-from exploy.exporter.core.actor import ExportableActor, make_exportable_actor
-from exploy.exporter.core.description import build_metadata
-from exploy.exporter.core.environment_checks import checked_decimation, checked_observation_names
-from exploy.exporter.core.evaluation_mode import evaluation_mode
-from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from exploy.live.evaluation_mode import evaluation_mode
+from exploy.live.location import definition
+from exploy.live.python_values import PythonValues
 
 DEFAULT_STEPS = 20
 

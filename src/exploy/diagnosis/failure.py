@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from exploy.diagnosis.finding import Finding, Kind
 from exploy.errors import ExployError
-from exploy.exporter.capture.location import UNKNOWN, raising_line
+from exploy.live.location import UNKNOWN, raising_line
 
 Subject = TypeVar("Subject")
 

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from exploy.capture.program import FrozenTensor, Program
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.pipeline_alone import changes_of_pipeline
-from exploy.diagnosis.evidence.python_values import PythonValues
 from exploy.diagnosis.suggestion import name_from_path
-from exploy.exporter.capture.program import FrozenTensor, Program
-from exploy.exporter.core.actor import ExportableActor
-from exploy.exporter.core.components import Memory
-from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from exploy.environment.actor import ExportableActor
+from exploy.environment.components import Memory
+from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.live.python_values import PythonValues
 
 _MAX_ROUNDS = 4
 

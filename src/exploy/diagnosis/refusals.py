@@ -1,13 +1,13 @@
 """What an export refuses because of what was found."""
 
+from exploy.capture.program import Program
+from exploy.capture.two_rates import ACT
 from exploy.diagnosis.check import diagnose
 from exploy.diagnosis.detectors.randomness import in_words
 from exploy.diagnosis.evidence.experiments import Experiments
+from exploy.environment.actor import ExportableActor
+from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import RandomOperatorError, UnregisteredStateError
-from exploy.exporter.capture.program import Program
-from exploy.exporter.capture.two_rates import ACT
-from exploy.exporter.core.actor import ExportableActor
-from exploy.exporter.core.exportable_environment import ExportableEnvironment
 
 
 def refuse_random_operators(program: Program, allow_random: bool) -> None:

@@ -1,1 +1,1 @@
-"""Export of environments and policies; needs the extra `exploy[export]`."""
+"""The documented module paths of the exporter: re-exports, nothing else. Needs the extra `exploy[export]`."""

@@ -4,17 +4,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from exploy.errors import Fault, Guard
     from exploy.runtime.controller import Controller
-    from exploy.runtime.fault import Fault, Guard, Guards
+    from exploy.runtime.guards.guards import Guards
     from exploy.runtime.logs.recorder import Recorder
     from exploy.runtime.logs.replay import replay
     from exploy.runtime.loop import serve_rate
 
 _HOMES = {
     "Controller": "exploy.runtime.controller",
-    "Fault": "exploy.runtime.fault",
-    "Guard": "exploy.runtime.fault",
-    "Guards": "exploy.runtime.fault",
+    "Fault": "exploy.errors",
+    "Guard": "exploy.errors",
+    "Guards": "exploy.runtime.guards.guards",
     "Recorder": "exploy.runtime.logs.recorder",
     "replay": "exploy.runtime.logs.replay",
     "serve_rate": "exploy.runtime.loop",

@@ -4,49 +4,29 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from exploy.contract import Contract
 from exploy.errors import ContractError
 from exploy.runtime.model_file import ModelFile
 from exploy.runtime.path import Path
 
-if TYPE_CHECKING:
-    from exploy.exporter.backends.artifact import Artifact
-    from exploy.exporter.capture.program import Program
-
 GROUP = "exploy.backends"
 _OWN = {
-    "onnx": "exploy.runtime.onnx_paths",
-    "torch_export": "exploy.runtime.torch_paths",
-    "aot_inductor": "exploy.runtime.torch_paths",
+    "onnx": "exploy.runtime.onnx.paths",
+    "torch_export": "exploy.runtime.pt2.paths",
+    "aot_inductor": "exploy.runtime.pt2.paths",
 }
 
 
-REGISTERED: dict[str, type["Backend"]] = {}
+class ExecutionBackend(ABC):
+    """Runs the files of one format.
 
-
-class Backend(ABC):
-    """A format of files: how a captured program becomes one, and how it is run.
-
-    Subclasses of other packages are entry points of the group `exploy.backends`, under their name. They must be
-    importable where files are run, so imports that only the export needs belong into `lower()`.
+    Subclasses of other packages are entry points of the group `exploy.backends`, under their name. As a rule these are
+    an `exploy.backends.backend.Backend`, which writes such files as well.
     """
 
     name: ClassVar[str]
-    suffix: ClassVar[str]
-
-    @abstractmethod
-    def lower(self, program: "Program", decimation: int | None) -> "Artifact":
-        """Bring a program into the backend's form.
-
-        Args:
-            program: The captured program.
-            decimation: Ticks in a policy step; None for a policy alone, which has one rate.
-
-        Raises:
-            LoweringError: If the program has no such form.
-        """
 
     @abstractmethod
     def open_paths(self, data: bytes, contract: Contract, **options: Any) -> tuple[Path, Path]:
@@ -60,6 +40,9 @@ class Backend(ABC):
         Raises:
             ContractError: If the file cannot be read here.
         """
+
+
+REGISTERED: dict[str, type[ExecutionBackend]] = {}
 
 
 def open_paths(file: ModelFile, **options: Any) -> tuple[Path, Path]:
@@ -76,7 +59,7 @@ def open_paths(file: ModelFile, **options: Any) -> tuple[Path, Path]:
     return opened
 
 
-def register(backend: type[Backend]) -> None:
+def register(backend: type[ExecutionBackend]) -> None:
     """Make a backend known in this process; packages do so by an entry point."""
     REGISTERED[backend.name] = backend
 

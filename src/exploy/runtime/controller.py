@@ -11,20 +11,20 @@ from typing import Any, Protocol, SupportsFloat
 import numpy as np
 
 from exploy.contract import Contract, Port
-from exploy.errors import RuntimeInputError, ThreadError
+from exploy.errors import Fault, Guard, RuntimeInputError, ThreadError
 from exploy.runtime.backends import open_paths
 from exploy.runtime.buffers import Buffers, read_only
 from exploy.runtime.element_order import checked_order, order_of, reordered
 from exploy.runtime.engine import OUTPUT, Engine
-from exploy.runtime.fault import Fault, Finding, Guard, Guards, OnFault
-from exploy.runtime.fault_latch import FaultLatch
+from exploy.runtime.guards.fault_latch import FaultLatch
+from exploy.runtime.guards.guards import Finding, Guards, OnFault
+from exploy.runtime.guards.rate_watch import RateWatch
+from exploy.runtime.guards.value_checks import FiniteCheck, LimitCheck
 from exploy.runtime.intake import Intake, checked_ages, checked_sizes
 from exploy.runtime.model_file import ModelFile
 from exploy.runtime.ramp import Ramp, ramp_start, ramp_ticks
-from exploy.runtime.rate_watch import RateWatch
 from exploy.runtime.selftest import replay_trace
 from exploy.runtime.statistics import Durations, Stats, stats_of
-from exploy.runtime.value_checks import FiniteCheck, LimitCheck
 from exploy.runtime.wiring import Wiring, released_arena
 
 _BUSY = "The controller is within a tick or a reset: use it between them, from one thread, and not from callbacks."

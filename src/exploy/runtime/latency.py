@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from exploy.runtime.controller import Controller
-from exploy.runtime.fault import Guards
-from exploy.runtime.rate_watch import checked_rate
+from exploy.runtime.guards.guards import Guards
+from exploy.runtime.guards.rate_watch import checked_rate
 
 
 @dataclass(frozen=True)

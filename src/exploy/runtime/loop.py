@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from exploy.contract import Port
-from exploy.errors import RuntimeInputError
+from exploy.errors import Fault, RuntimeInputError
 from exploy.runtime.controller import Controller
-from exploy.runtime.fault import Fault
 from exploy.runtime.statistics import Stats
 
 _NANOSECONDS = 1_000_000_000

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from exploy.contract import Contract
 from exploy.errors import ContractError
-from exploy.runtime import archive, onnx_file
+from exploy.runtime.onnx import file as onnx_file
+from exploy.runtime.pt2 import archive
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from exploy.capture.program import ACTIONS, OBSERVATIONS
 from exploy.contract import STEP_COUNT, Contract, Memory
+from exploy.environment.actor import ExportableActor
+from exploy.environment.checks import checked_tensor
+from exploy.environment.components import Memory as MemoryComponent
+from exploy.environment.components import to_numpy
+from exploy.environment.context_manager import ContextManager
+from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import ActorError, EnvironmentError, FileFormatError
-from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS
-from exploy.exporter.core.actor import ExportableActor
-from exploy.exporter.core.components import Memory as MemoryComponent
-from exploy.exporter.core.components import to_numpy
-from exploy.exporter.core.context_manager import ContextManager
-from exploy.exporter.core.environment_checks import checked_tensor
-from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.verify.tally import Tally
 
 NEEDS_HOOKS = "needs the hooks"

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 import torch
 
+from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program
+from exploy.capture.recording import plain_torch
 from exploy.comparison import difference
+from exploy.environment.actor import ExportableActor
+from exploy.environment.components import Input, to_numpy
+from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import ExployError, VerificationError, WeakerCheckWarning
-from exploy.exporter.capture.object_graph import resolve_in
-from exploy.exporter.capture.pipeline import live_objects
-from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program
-from exploy.exporter.capture.recording import plain_torch
-from exploy.exporter.capture.snapshot import ProtectUnseen, Snapshot
-from exploy.exporter.core.actor import ExportableActor
-from exploy.exporter.core.components import Input, to_numpy
-from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from exploy.live.object_graph import resolve_in
+from exploy.live.roots import live_objects
+from exploy.live.snapshot import ProtectUnseen, Snapshot
 from exploy.runtime.controller import Controller
-from exploy.runtime.fault import Guards
+from exploy.runtime.guards.guards import Guards
 from exploy.verify.file_runner import CannotRunError, RunStep, Values
 from exploy.verify.variation import Variation, around, as_found
 

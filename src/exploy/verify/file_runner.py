@@ -9,7 +9,7 @@ from exploy.contract import STEP_COUNT
 from exploy.errors import ContractError, FileFormatError, LoweringError
 from exploy.runtime.backends import open_paths
 from exploy.runtime.model_file import ModelFile
-from exploy.runtime.session import open_session
+from exploy.runtime.onnx.session import open_session
 
 Values = dict[str, np.ndarray]
 RunStep = Callable[[int, Mapping[str, np.ndarray]], Values]

@@ -6,11 +6,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from exploy.contract import Contract, Frozen
-from exploy.exporter.capture.object_graph import resolve_in
-from exploy.exporter.capture.pipeline import live_objects
-from exploy.exporter.core.components import to_numpy
-from exploy.exporter.core.exportable_environment import ExportableEnvironment
-from exploy.exporter.core.session_wrapper import SessionWrapper
+from exploy.environment.components import to_numpy
+from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.live.object_graph import resolve_in
+from exploy.live.roots import live_objects
+from exploy.verify.session_wrapper import SessionWrapper
 
 
 class FrozenWatch:

@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
+from exploy.capture.program import Program
 from exploy.comparison import difference
 from exploy.contract import Contract, GoldenTrace, Kind, encode_array
-from exploy.exporter.capture.program import Program
-from exploy.exporter.core.components import to_numpy
+from exploy.environment.components import to_numpy
 from exploy.verify.variation import Variation, around, as_found
 
 MAX_BYTES = 1 << 18

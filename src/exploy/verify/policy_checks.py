@@ -7,11 +7,11 @@ import torch
 
 from exploy.comparison import difference
 from exploy.contract import Kind
+from exploy.environment.components import to_numpy
 from exploy.errors import ExployError, PolicyError, VerificationError
-from exploy.exporter.core.components import to_numpy
-from exploy.exporter.network.policy import Policy, PolicyInput, Tensors
+from exploy.policy.policy import Policy, PolicyInput, Tensors
 from exploy.runtime.controller import Controller
-from exploy.runtime.fault import Guards
+from exploy.runtime.guards.guards import Guards
 from exploy.verify.export_checks import TOLERANCE, check_controller
 
 _STEPS = 8

@@ -15,7 +15,7 @@ import torch
 
 from exploy.errors import FaultError, LogError, RuntimeInputError
 from exploy.runtime import Controller, Guards, Recorder, replay
-from exploy.runtime.logs.log import Log
+from exploy.runtime.logs.formats import load_log
 from tests.support.environments import make_actor
 from tests.support.files import (
     FakeClock,
@@ -45,7 +45,7 @@ def record(path: Path, ticks: int = 30) -> list[dict[str, np.ndarray]]:
 @FORMATS
 def test_every_tick_is_recorded_exactly(ending: str, tmp_path: Path) -> None:
     outputs = record(tmp_path / f"run.{ending}")
-    log = Log.load(tmp_path / f"run.{ending}")
+    log = load_log(tmp_path / f"run.{ending}")
     assert log.ticks == 30
     assert log.tick.tolist() == list(range(30))
     assert (np.diff(log.time) > 0).all() and (log.duration > 0).all()
@@ -95,7 +95,7 @@ def test_resets_ramps_and_faults_are_recorded(ending: str, tmp_path: Path) -> No
         bad = robot_inputs(2) | {"cmd": np.array([[np.nan, -np.inf]], np.float32)}
         with pytest.raises(FaultError):
             controller.step(bad)
-    log = Log.load(tmp_path / f"run.{ending}")
+    log = load_log(tmp_path / f"run.{ending}")
     assert [(event.row, event.content["event"]) for event in log.events] == [(1, "reset"), (1, "ramp_in"), (2, "fault")]
     assert log.events[2].content["inputs"]["cmd"] == ["NaN", "-Infinity"]
     assert log.events[2].content["guard"] == "finite"
@@ -108,7 +108,7 @@ def test_values_that_are_not_finite_and_flags_survive(ending: str, tmp_path: Pat
     with Recorder(tmp_path / f"run.{ending}", controller):
         controller.step({"x": [np.inf, -1.5]})
         controller.step({"x": [-np.inf, 0.1]})
-    log = Log.load(tmp_path / f"run.{ending}")
+    log = load_log(tmp_path / f"run.{ending}")
     np.testing.assert_array_equal(log.inputs["x"][:, 0, 0], [np.inf, -np.inf])
     assert log.inputs["x"][1, 0, 1] == np.float32(0.1)
     assert replay(log, controller).ok
@@ -117,7 +117,7 @@ def test_values_that_are_not_finite_and_flags_survive(ending: str, tmp_path: Pat
 @FORMATS
 def test_an_empty_log_is_a_log(ending: str, tmp_path: Path) -> None:
     record(tmp_path / f"run.{ending}", ticks=0)
-    log = Log.load(tmp_path / f"run.{ending}")
+    log = load_log(tmp_path / f"run.{ending}")
     assert log.ticks == 0 and log.inputs["cmd"].shape == (0, 1, 2)
     result = replay(log, Controller.load(robot_file()))
     assert not result.ok and "nothing to compare" in str(result)
@@ -152,7 +152,7 @@ def test_a_killed_process_loses_at_most_the_last_second(ending: str, tmp_path: P
     killed = time.monotonic()
     process.wait(timeout=10)
     process.stdout.close()
-    found = Log.load(log)
+    found = load_log(log)
     earlier = [ticks for moment, ticks in counted if moment < killed - 1.0]
     assert found.ticks >= max(earlier)
     assert replay(found, Controller.load(path)).ok
@@ -176,7 +176,7 @@ def test_a_log_that_was_cut_off_anywhere_gives_what_is_whole(ending: str, tmp_pa
     seen = set()
     for share in np.linspace(0.3, 1.0, 30):
         written.write_bytes(data[: int(share * len(data))])
-        log = Log.load(tmp_path / f"run.{ending}")
+        log = load_log(tmp_path / f"run.{ending}")
         seen.add(log.ticks)
         assert log.ticks == 0 or replay(log, controller).ok
     assert max(seen) == 40 and len(seen) > 1
@@ -214,7 +214,7 @@ def test_a_replay_does_not_touch_the_controller(tmp_path: Path) -> None:
 
 def test_an_output_that_came_out_otherwise_is_named(tmp_path: Path) -> None:
     record(tmp_path / "run.npz")
-    log = Log.load(tmp_path / "run.npz")
+    log = load_log(tmp_path / "run.npz")
     log.outputs["joint_targets"][12, 0, 1] += 0.5
     result = replay(log, Controller.load(robot_file()))
     assert not result.ok
@@ -231,7 +231,7 @@ def test_a_missing_reset_shows(tmp_path: Path) -> None:
             if tick == 5:
                 controller.reset()
             controller.step(robot_inputs(tick))
-    log = Log.load(tmp_path / "run.npz")
+    log = load_log(tmp_path / "run.npz")
     assert replay(log, controller).ok
     log.events.clear()
     assert not replay(log, controller).ok
@@ -288,7 +288,7 @@ def test_the_inputs_of_a_fault_are_those_that_were_given(ending: str, tmp_path: 
         clock.advance(1.0)
         with pytest.raises(FaultError, match="after the tick before"):
             controller.step(late)
-    (event,) = Log.load(tmp_path / f"run.{ending}").events
+    (event,) = load_log(tmp_path / f"run.{ending}").events
     np.testing.assert_array_equal(
         np.array(event.content["inputs"]["joints.pos"], np.float32), late["joints.pos"][0, ::-1]
     )
@@ -305,7 +305,7 @@ def test_closing_a_recorder_that_failed_leaves_its_successor_alone(tmp_path: Pat
         with pytest.raises(LogError):
             first.close()
         controller.step(robot_inputs(1))
-    assert Log.load(tmp_path / "second.npz").ticks == 2
+    assert load_log(tmp_path / "second.npz").ticks == 2
 
 
 @FORMATS
@@ -332,7 +332,7 @@ def test_a_log_is_where_it_was_asked_for_after_the_folder_has_changed(tmp_path: 
         controller.step(robot_inputs())
         (tmp_path / "elsewhere").mkdir()
         monkeypatch.chdir(tmp_path / "elsewhere")
-    assert Log.load(tmp_path / "run.npz").ticks == 1
+    assert load_log(tmp_path / "run.npz").ticks == 1
 
 
 @FORMATS
@@ -340,7 +340,7 @@ def test_a_program_that_ends_without_closing_keeps_everything(ending: str, tmp_p
     path, log = write(robot_file(), tmp_path), tmp_path / f"run.{ending}"
     code = KILLED.replace("while True:", "for _ in range(20):").replace("    time.sleep(0.01)\n", "")
     subprocess.run([sys.executable, "-c", code, str(path), str(log)], check=True, capture_output=True, timeout=60)
-    assert Log.load(log).ticks == 20
+    assert load_log(log).ticks == 20
 
 
 def test_times_are_those_of_the_world_whatever_the_clock_is(tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_times_are_those_of_the_world_whatever_the_clock_is(tmp_path: Path) -> N
     with Recorder(tmp_path / "run.npz", controller):
         controller.step(robot_inputs())
         controller.reset()
-    log = Log.load(tmp_path / "run.npz")
+    log = load_log(tmp_path / "run.npz")
     assert abs(log.time[0] - time.time_ns()) < 60e9 and abs(log.events[0].time - time.time_ns()) < 60e9
 
 
@@ -356,7 +356,7 @@ def test_a_file_that_cannot_compute_a_log_is_told(tmp_path: Path) -> None:
     controller = Controller.load(gather_file())
     with Recorder(tmp_path / "run.npz", controller):
         controller.step({"index": [2]})
-    log = Log.load(tmp_path / "run.npz")
+    log = load_log(tmp_path / "run.npz")
     log.inputs["index"] = np.array([[7]])
     with pytest.raises(LogError, match="cannot compute tick 0 of the log"):
         replay(log, controller)
@@ -386,7 +386,7 @@ def test_other_endings_missing_logs_and_garbage_are_refused(tmp_path: Path) -> N
             replay(tmp_path / f"missing.{ending}", controller)
         garbage = write(b"nothing that is a log", tmp_path, f"garbage.{ending}")
         with pytest.raises(LogError, match="no log of exploy, or is damaged"):
-            Log.load(garbage)
+            load_log(garbage)
 
 
 def test_an_mcap_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
@@ -397,7 +397,7 @@ def test_an_mcap_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
         writer.start()
         writer.finish()
     with pytest.raises(LogError, match="no log of exploy"):
-        Log.load(tmp_path / "other.mcap")
+        load_log(tmp_path / "other.mcap")
 
 
 def test_without_mcap_it_says_what_to_install(tmp_path: Path, monkeypatch: Any) -> None:

@@ -3,15 +3,15 @@
 import numpy as np
 import torch
 
+from exploy.capture.program import FrozenTensor
 from exploy.diagnosis.case import Case
 from exploy.diagnosis.detectors.ports import detached_twins
 from exploy.diagnosis.detectors.stale_cache import Refresh, find_refreshes
 from exploy.diagnosis.evidence.roles import Role
 from exploy.diagnosis.evidence.stepping import Change
 from exploy.diagnosis.finding import Finding, Kind
-from exploy.exporter.capture.geometry import Geometry
-from exploy.exporter.capture.location import UNKNOWN
-from exploy.exporter.capture.program import FrozenTensor
+from exploy.live.geometry import Geometry
+from exploy.live.location import UNKNOWN
 
 
 def frozen_findings(case: Case) -> list[Finding]:

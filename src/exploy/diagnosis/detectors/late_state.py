@@ -9,6 +9,8 @@ import warnings
 
 import torch
 
+from exploy.capture.capture import capture
+from exploy.capture.program import FrozenTensor
 from exploy.diagnosis.case import Case
 from exploy.diagnosis.detectors.stale_cache import find_refreshes
 from exploy.diagnosis.evidence.experiments import ABSENT, Experiments
@@ -16,11 +18,9 @@ from exploy.diagnosis.evidence.probing import Probe
 from exploy.diagnosis.evidence.program_session import ProgramSession
 from exploy.diagnosis.finding import Finding, Kind
 from exploy.errors import VerificationError, WeakerCheckWarning
-from exploy.exporter.capture.capture import capture
-from exploy.exporter.capture.geometry import Geometry
-from exploy.exporter.capture.location import UNKNOWN
-from exploy.exporter.capture.program import FrozenTensor
-from exploy.exporter.capture.snapshot import Snapshot
+from exploy.live.geometry import Geometry
+from exploy.live.location import UNKNOWN
+from exploy.live.snapshot import Snapshot
 from exploy.verify.export_checks import compare_with_environment
 from exploy.verify.variation import around
 

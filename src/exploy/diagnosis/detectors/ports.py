@@ -2,13 +2,13 @@
 
 import torch
 
+from exploy.capture.program import ACTIONS, FrozenTensor, Sources
 from exploy.diagnosis.case import Case
 from exploy.diagnosis.evidence.moved_by_actions import moved_by_actions
 from exploy.diagnosis.finding import Finding, Kind
-from exploy.exporter.capture.geometry import Geometry, has_memory
-from exploy.exporter.capture.location import definition
-from exploy.exporter.capture.program import ACTIONS, FrozenTensor, Sources
-from exploy.exporter.core.components import Input, Memory, Output
+from exploy.environment.components import Input, Memory, Output
+from exploy.live.geometry import Geometry, has_memory
+from exploy.live.location import definition
 
 
 def port_findings(case: Case) -> list[Finding]:

@@ -2,13 +2,13 @@
 
 import torch
 
+from exploy.capture.capture import capture
 from exploy.diagnosis.case import Case
-from exploy.diagnosis.evidence.calls import Calls, counted_calls, reading_line
 from exploy.diagnosis.evidence.experiments import Results, same_results
 from exploy.diagnosis.finding import Finding, Kind
-from exploy.exporter.capture.capture import capture
-from exploy.exporter.capture.snapshot import Snapshot
-from exploy.exporter.core.components import Input, Memory
+from exploy.environment.components import Input, Memory
+from exploy.live.calls import Calls, counted_calls, reading_line
+from exploy.live.snapshot import Snapshot
 
 _MAX_TRIALS = 200
 _MAX_CAPTURES = 8

@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from exploy.capture.program import ACTIONS, OBSERVATIONS, RandomOperator
+from exploy.capture.two_rates import ACT, OBSERVE
 from exploy.diagnosis.case import Case
 from exploy.diagnosis.evidence.experiments import assign, equal, same_results
-from exploy.diagnosis.evidence.python_values import PythonValues
 from exploy.diagnosis.finding import Finding, Kind, Severity
-from exploy.exporter.capture.location import definition
-from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, RandomOperator
-from exploy.exporter.capture.snapshot import Snapshot
-from exploy.exporter.capture.two_rates import ACT, OBSERVE
-from exploy.exporter.core.actor import unwrapped
+from exploy.environment.actor import unwrapped
+from exploy.live.location import definition
+from exploy.live.python_values import PythonValues
+from exploy.live.snapshot import Snapshot
 
 _SEED = 20_011
 _NOISY_NAMES = re.compile(r"nois[ey]|corrupt|random|perturb|jitter", re.IGNORECASE)

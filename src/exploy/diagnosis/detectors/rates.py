@@ -7,13 +7,13 @@ from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from exploy.diagnosis.evidence.calls import Calls, counted_calls
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.finding import Finding, Kind
+from exploy.environment.checks import checked_decimation
+from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import EnvironmentError
-from exploy.exporter.capture.location import calling_codes, definition
-from exploy.exporter.core.environment_checks import checked_decimation
-from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from exploy.live.calls import Calls, counted_calls
+from exploy.live.location import calling_codes, definition
 
 _STEPS_TO_TRY = 3
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import torch
 
+from exploy.capture.program import FrozenTensor
 from exploy.diagnosis.evidence.experiments import ABSENT, Experiments, assign
 from exploy.diagnosis.evidence.probing import Probe
 from exploy.diagnosis.suggestion import assignment, name_from_path, removal
-from exploy.exporter.capture.program import FrozenTensor
 
 _MAX_TRIALS = 64
 

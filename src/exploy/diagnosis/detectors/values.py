@@ -5,14 +5,14 @@ from typing import Any
 import torch
 from torch import fx
 
+from exploy.capture.program import OBSERVATIONS, Program
+from exploy.capture.recording import WHERE
 from exploy.diagnosis.evidence.stepping import Evidence, NotFinite
 from exploy.diagnosis.finding import Finding, Kind, Severity
+from exploy.environment.checks import checked_observation_names, checked_tensor
+from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import ExployError
-from exploy.exporter.capture.location import UNKNOWN, definition
-from exploy.exporter.capture.program import OBSERVATIONS, Program
-from exploy.exporter.capture.recording import WHERE
-from exploy.exporter.core.environment_checks import checked_observation_names, checked_tensor
-from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from exploy.live.location import UNKNOWN, definition
 
 
 def name_findings(env: ExportableEnvironment) -> list[Finding]:

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor
+from exploy.capture.recording import plain_torch
+from exploy.environment.actor import ExportableActor
+from exploy.environment.checks import checked_tensor
+from exploy.environment.components import Input, to_numpy
+from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import ActorError
-from exploy.exporter.capture.object_graph import instance_dict, resolve_in, slots_of, state_of
-from exploy.exporter.capture.pipeline import live_objects
-from exploy.exporter.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor
-from exploy.exporter.capture.recording import plain_torch
-from exploy.exporter.capture.snapshot import ProtectUnseen, Snapshot
-from exploy.exporter.core.actor import ExportableActor
-from exploy.exporter.core.components import Input, to_numpy
-from exploy.exporter.core.environment_checks import checked_tensor
-from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from exploy.live.object_graph import instance_dict, resolve_in, slots_of, state_of
+from exploy.live.roots import live_objects
+from exploy.live.snapshot import ProtectUnseen, Snapshot
 from exploy.verify.closed_loop import gradient_mode, stepped
 
 Results = list[dict[str, np.ndarray]]

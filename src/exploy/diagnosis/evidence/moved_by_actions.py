@@ -4,10 +4,10 @@ import numpy as np
 import torch
 
 from exploy.diagnosis.evidence.experiments import Experiments, equal
-from exploy.exporter.capture.geometry import Geometry, has_memory
-from exploy.exporter.capture.object_graph import is_a, walk
-from exploy.exporter.capture.paths import BOOKKEEPING
-from exploy.exporter.core.components import Memory, to_numpy
+from exploy.environment.components import Memory, to_numpy
+from exploy.live.attribute_paths import BOOKKEEPING
+from exploy.live.geometry import Geometry, has_memory
+from exploy.live.object_graph import is_a, walk
 
 _OTHER_ACTIONS = 10.0  # far enough to change a sign or leave a dead zone
 _MAX_ELEMENTS = 1_000_000

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from exploy.capture.program import FrozenTensor, Program
 from exploy.diagnosis.evidence.experiments import Experiments
-from exploy.diagnosis.evidence.python_values import PythonValues
-from exploy.exporter.capture.geometry import Geometry, has_memory
-from exploy.exporter.capture.program import FrozenTensor, Program
+from exploy.live.geometry import Geometry, has_memory
+from exploy.live.python_values import PythonValues
 
 _POLICY_STEPS = 2
 

@@ -8,11 +8,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from exploy.diagnosis.evidence.calls import on_each_call
+from exploy.capture.program import FrozenTensor
 from exploy.diagnosis.evidence.experiments import ABSENT, Experiments
-from exploy.diagnosis.evidence.python_values import PythonValues
-from exploy.exporter.capture.location import calling_code
-from exploy.exporter.capture.program import FrozenTensor
+from exploy.live.calls import on_each_call
+from exploy.live.location import calling_code
+from exploy.live.python_values import PythonValues
 
 _MAX_LOOKS = 8
 

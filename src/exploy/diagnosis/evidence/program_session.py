@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from exploy.capture.program import Program
 from exploy.contract import STEP_COUNT, Contract, Port
-from exploy.exporter.capture.program import Program
-from exploy.exporter.core.actor import ExportableActor
-from exploy.exporter.core.components import to_numpy
-from exploy.exporter.core.description import describe_memory
+from exploy.description.environment_contract import describe_memory
+from exploy.environment.actor import ExportableActor
+from exploy.environment.components import to_numpy
 
 
 class ProgramSession:

@@ -5,9 +5,9 @@ from enum import Enum, auto
 
 import numpy as np
 
+from exploy.capture.program import FrozenTensor, Program
 from exploy.diagnosis.evidence.pipeline_alone import OwnChanges
 from exploy.diagnosis.evidence.stepping import Evidence
-from exploy.exporter.capture.program import FrozenTensor, Program
 
 
 class Role(Enum):

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from exploy.capture.program import FrozenTensor, Program
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.program_session import ProgramSession
-from exploy.diagnosis.evidence.python_values import PythonValues
-from exploy.exporter.capture.program import FrozenTensor, Program
-from exploy.exporter.core.components import to_numpy
-from exploy.exporter.core.environment_checks import checked_tensor
+from exploy.environment.checks import checked_tensor
+from exploy.environment.components import to_numpy
+from exploy.live.python_values import PythonValues
 from exploy.verify.closed_loop import ClosedLoop, gradient_mode, stepped
 from exploy.verify.export_checks import TOLERANCE
 from exploy.verify.tally import Tally

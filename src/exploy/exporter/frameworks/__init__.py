@@ -1,1 +1,1 @@
-"""Policies of training libraries, one module a library: its own object or checkpoint in, one file out."""
+"""Policies of training libraries, one module a library; they live in `exploy.trainers`."""

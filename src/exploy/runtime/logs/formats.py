@@ -29,12 +29,13 @@ def open_sink(path: Path, header: Header) -> Sink:
         raise LogError(f"Cannot write {path}: {error.strerror or error}. Choose another place.") from None
 
 
-def read(path: Path) -> Log:
-    """Read a log.
+def load_log(path: str | Path) -> Log:
+    """Read a log, also one whose process was killed.
 
     Raises:
         LogError: If the ending is unknown, there is no such file, it is damaged, or the format is not installed.
     """
+    path = Path(path)
     _check(path)
     try:
         if path.suffix == ".npz":

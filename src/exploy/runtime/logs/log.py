@@ -121,17 +121,6 @@ class Log:
         numbers = [np.array([row[field] for row in rows], dtype=np.int64) for field in range(3)]
         return cls(header, numbers[0], numbers[1], numbers[2], columns, outputs, events)
 
-    @classmethod
-    def load(cls, path: str | Path) -> "Log":
-        """Read a log, also one whose process was killed.
-
-        Raises:
-            LogError: If there is none, or it is damaged.
-        """
-        from exploy.runtime.logs import formats
-
-        return formats.read(Path(path))
-
 
 def to_json(array: np.ndarray) -> list[Any]:
     """The numbers of a flattened array as JSON has them; those that are not finite as texts."""

@@ -11,6 +11,7 @@ from exploy.comparison import Difference, absolute_error, difference
 from exploy.errors import LogError
 from exploy.runtime.controller import Controller
 from exploy.runtime.engine import Engine
+from exploy.runtime.logs.formats import load_log
 from exploy.runtime.logs.log import Log
 from exploy.runtime.ramp import Ramp
 
@@ -72,7 +73,7 @@ def replay(log: str | Path | Log, controller: Controller, *, tolerance: float = 
     Raises:
         LogError: If the log cannot be read, or its inputs are not those of the file.
     """
-    log = log if isinstance(log, Log) else Log.load(log)
+    log = log if isinstance(log, Log) else load_log(log)
     engine = controller.new_engine()
     _check_ports(log, engine)
     known = set(engine.outputs) - set(controller.contract.random_outputs)

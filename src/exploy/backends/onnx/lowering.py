@@ -1,0 +1,97 @@
+"""Program to ONNX, both paths in one plain graph."""
+
+import copy
+import re
+import traceback
+from collections.abc import Iterator
+
+import onnx_ir as ir
+import torch
+from onnx_ir.passes.common import ClearMetadataAndDocStringPass
+from torch import fx
+from torch.export import Dim
+
+from exploy.backends.onnx.exact_operators import replace_inexact_operators
+from exploy.backends.onnx.older_opsets import OLDEST_OF_TORCH, in_older_opset
+from exploy.backends.onnx.squeezes import drop_squeezes
+from exploy.capture.noise import without_noise
+from exploy.capture.program import Program
+from exploy.capture.recording import WHERE
+from exploy.errors import LoweringError
+from exploy.live.location import UNKNOWN
+
+_OPERATOR = re.compile(r"OpOverload\(op='(?P<op>[^']+)', overload='(?P<overload>[^']+)'\)")
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_STACK_TRACE = "stack_trace"  # the one entry of a node's metadata that torch keeps through its own rewriting
+
+
+def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
+    """Lower a program to an ONNX model whose outputs are those of the default path, then those of the sub-step path.
+
+    Raises:
+        LoweringError: If an operator has no ONNX form, or the opset cannot be reached.
+    """
+    examples = tuple(program.examples.values())
+    for node in program.module.graph.nodes:
+        node.meta[_STACK_TRACE] = node.meta.get(WHERE)
+    with without_noise():
+        try:
+            module = copy.deepcopy(program.module)
+            replace_inexact_operators(module, examples)
+            exported = torch.export.export(module, examples, dynamic_shapes=_open_sizes(program))
+            result = torch.onnx.export(
+                exported,
+                opset_version=max(opset_version, OLDEST_OF_TORCH),
+                dynamo=True,
+                external_data=False,
+                verbose=False,
+            )
+        except Exception as error:
+            raise LoweringError(_explain(error)) from error
+    assert result is not None
+    model = result.model
+    model.ir_version = ir_version
+    drop_squeezes(model.graph)
+    if opset_version < OLDEST_OF_TORCH:
+        model = in_older_opset(model, opset_version)
+    if model.opset_imports.get("") != opset_version:
+        raise LoweringError(
+            f"Opset {opset_version} was asked for, but the graph could only be expressed in opset "
+            f"{model.opset_imports.get('')}. Choose another opset_version."
+        )
+    ClearMetadataAndDocStringPass()(model)
+    return model
+
+
+def _open_sizes(program: Program) -> tuple[dict[int, Dim] | None, ...] | None:
+    """Which sizes are open, for each argument; None if all are fixed."""
+    if not program.batch_axes:
+        return None
+    axes = [program.batch_axes.get(name) for name in program.input_names]
+    return tuple(None if axis is None else {axis: Dim("batch")} for axis in axes)
+
+
+def _explain(error: BaseException) -> str:
+    for cause in _chain(error):
+        found = _OPERATOR.search(str(cause))
+        if found:
+            name = f"{found['op']}.{found['overload']}".replace("::", ".")
+            return f"{_place(error)}: the operator {name} has no ONNX form. Express it by other torch operations."
+    lines = [_ANSI.sub("", line) for cause in _chain(error) for line in str(cause).splitlines() if line.strip()]
+    return f"{_place(error)}: the captured graph could not be turned into ONNX: {lines[-1] if lines else error!r}"
+
+
+def _place(error: BaseException) -> str:
+    """The line of user code behind the node at which the exporter gave up, which its frames still hold."""
+    place = UNKNOWN
+    for cause in _chain(error):
+        for frame, _ in traceback.walk_tb(cause.__traceback__):
+            nodes = [value for value in frame.f_locals.values() if isinstance(value, fx.Node)]
+            place = next((str(node.meta[_STACK_TRACE]) for node in nodes if node.meta.get(_STACK_TRACE)), place)
+    return place
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

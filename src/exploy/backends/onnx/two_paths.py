@@ -1,0 +1,219 @@
+"""Cuts a lowered model into its two paths and joins them under one `If`, weights stored once."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from exploy.backends.interface import unread_memories
+from exploy.capture.program import Program
+from exploy.contract import STEP_COUNT
+
+
+@dataclass(frozen=True)
+class TwoPaths:
+    """The deployable model, and its two paths as plain graphs for viewing."""
+
+    model: ir.Model
+    default: ir.Model
+    process_actions: ir.Model
+    used_inputs: list[str]
+    unread_memories: set[str]
+    sub_step_inputs: dict[str, list[str]]
+
+
+def join_paths(lowered: ir.Model, program: Program, decimation: int) -> TwoPaths:
+    """Build the deployable model from a lowered one.
+
+    `ctx.step_count % decimation == 0` chooses the default path. On the other one, outputs that it does not compute
+    (the observations and actions) are zeros. Inputs that no output depends on are left out, and so are carried
+    memories that no sub-step reads.
+    """
+    graph = lowered.graph
+    name_weights(graph, program)
+    for value, name in zip(graph.inputs, program.input_names, strict=True):
+        value.name = name
+    count = len(program.default_outputs)
+    default_values = dict(zip(program.default_outputs, graph.outputs[:count], strict=True))
+    sub_step_values = dict(zip(program.sub_step_outputs, graph.outputs[count:], strict=True))
+    reads = {name: _inputs_read_by(value) for name, value in sub_step_values.items()}
+    unread = unread_memories(program, reads)
+    for memory in program.memories:
+        if memory.name in unread:
+            del default_values[memory.output_name], sub_step_values[memory.output_name]
+    order = list(graph.initializers)
+    default, sub_step = (_path(graph, values, order) for values in (default_values, sub_step_values))
+    used = [name for name in program.input_names if name in _used_inputs(default) | _used_inputs(sub_step)]
+    inputs = {port.name for port in program.inputs}
+    return TwoPaths(
+        model=_model(lowered, _joined(default.clone(), sub_step.clone(), used, order, decimation)),
+        default=_model(lowered, _without_unused_inputs(default)),
+        process_actions=_model(lowered, _without_unused_inputs(sub_step)),
+        used_inputs=used,
+        unread_memories=unread,
+        sub_step_inputs={name: sorted(reads[name] & inputs) for name in sub_step_values},
+    )
+
+
+def _model(lowered: ir.Model, graph: ir.Graph) -> ir.Model:
+    return ir.Model(graph, ir_version=lowered.ir_version, producer_name="exploy")
+
+
+def name_weights(graph: ir.Graph, program: Program) -> None:
+    """Call weights as the modules call them and other constants by number, avoiding the names of ports."""
+    taken = {*program.input_names, *program.default_outputs, STEP_COUNT}
+    values, names = list(graph.initializers.values()), []
+    for index, value in enumerate(values):
+        name = program.parameter_names.get(value.name or "", f"constant_{index}")
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        names.append(name)
+    ir.convenience.rename_values(values, names)
+
+
+def _path(graph: ir.Graph, outputs: dict[str, ir.Value], order: list[str]) -> ir.Graph:
+    """The part of a graph that some outputs need, as a graph of its own with the outputs' port names."""
+    names = list(outputs)
+    if not outputs:
+        return ir.Graph(inputs=[_copy_of(value) for value in graph.inputs], outputs=[], nodes=[], name=graph.name)
+    path = ir.convenience.extract(graph, graph.inputs, list(outputs.values()))
+    give_outputs_producers(path)
+    internal = [value for node in path for value in node.outputs]
+    prefix = _free_prefix([value.name or "" for value in path.inputs] + names + order)
+    for index, value in enumerate(internal):
+        value.name = f"{prefix}{value.name or index}"
+    for value, name in zip(path.outputs, names, strict=True):
+        value.name = name
+    _sort_initializers(path, order)
+    return path
+
+
+def give_outputs_producers(graph: ir.Graph) -> None:
+    """Put an Identity before outputs that are inputs, weights, or the same value as another output."""
+    seen: set[ir.Value] = set()
+    for index, value in enumerate(graph.outputs):
+        if value.producer() is None or value in seen:
+            node = ir.node("Identity", [value])
+            node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
+            graph.append(node)
+            graph.outputs[index] = node.outputs[0]
+        seen.add(graph.outputs[index])
+
+
+def _free_prefix(names: list[str]) -> str:
+    prefix = "_"
+    while any(name.startswith(prefix) for name in names):
+        prefix += "_"
+    return prefix
+
+
+def _sort_initializers(graph: ir.Graph, order: list[str]) -> None:
+    values = dict(graph.initializers)
+    graph.initializers.clear()
+    for name in order:
+        if name in values:
+            graph.register_initializer(values[name])
+
+
+def _used_inputs(graph: ir.Graph) -> set[str]:
+    return {value.name or "" for value in graph.inputs if value.uses()}
+
+
+def _without_unused_inputs(graph: ir.Graph) -> ir.Graph:
+    for value in [value for value in graph.inputs if not value.uses()]:
+        graph.inputs.remove(value)
+    return graph
+
+
+def _inputs_read_by(value: ir.Value) -> set[str]:
+    """Names of the graph inputs that a value is computed from."""
+    names: set[str] = set()
+    seen: set[ir.Value] = set()
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        producer = current.producer()
+        if producer is not None:
+            pending.extend(source for source in producer.inputs if source is not None)
+        elif current.is_graph_input():
+            names.add(current.name or "")
+    return names
+
+
+def _joined(default: ir.Graph, sub_step: ir.Graph, used: list[str], order: list[str], decimation: int) -> ir.Graph:
+    prefix = _free_prefix([*used, *order, *(value.name or "" for value in default.outputs)])
+    shared = {value.name or "": _copy_of(value) for value in default.inputs if value.name in used}
+    weights = {name: value for path in (sub_step, default) for name, value in path.initializers.items()}
+    weights = {name: _copy_of(weights[name]) for name in order if name in weights}
+    port_names = [value.name or "" for value in default.outputs]
+    missing = {value.name: value for value in default.outputs if value.name not in _names(sub_step.outputs)}
+    results = [_copy_of(value) for value in default.outputs]
+    branches = {
+        "then_branch": _branch("default", default, shared | weights, port_names, {}, prefix),
+        "else_branch": _branch("process_actions", sub_step, shared | weights, port_names, missing, prefix),
+    }
+    step_count = ir.Value(name=STEP_COUNT, type=ir.TensorType(ir.DataType.INT32), shape=ir.Shape([]))
+    constants = [
+        ir.Value(name=f"{prefix}{name}", const_value=ir.tensor(np.array(number, np.int32), name=f"{prefix}{name}"))
+        for name, number in (("decimation", decimation), ("zero", 0))
+    ]
+    remainder = ir.node("Mod", [step_count, constants[0]])
+    is_policy_step = ir.node("Equal", [remainder.outputs[0], constants[1]])
+    choice = ir.node("If", [is_policy_step.outputs[0]], attributes=branches, outputs=results)
+    remainder.outputs[0].name, is_policy_step.outputs[0].name = f"{prefix}sub_step", f"{prefix}is_policy_step"
+    return ir.Graph(
+        inputs=[step_count, *(shared[name] for name in used)],
+        outputs=results,
+        nodes=[remainder, is_policy_step, choice],
+        initializers=[*weights.values(), *constants],
+        opset_imports=default.opset_imports,
+        name="exploy",
+    )
+
+
+def _names(values: Iterable[ir.Value]) -> set[str]:
+    return {value.name or "" for value in values}
+
+
+def _copy_of(value: ir.Value) -> ir.Value:
+    return ir.Value(name=value.name, type=value.type, shape=value.shape, const_value=value.const_value)
+
+
+def _branch(
+    name: str,
+    path: ir.Graph,
+    outer: dict[str, ir.Value],
+    port_names: list[str],
+    zeros: dict[str | None, ir.Value],
+    prefix: str,
+) -> ir.Graph:
+    """A path as the body of an `If`: it reads ports and weights from the graph around it."""
+    for value in [*path.inputs, *path.initializers.values()]:
+        if value.name in outer:
+            ir.convenience.replace_all_uses_with(value, outer[value.name])
+    nodes = list(path)
+    path.remove(nodes)
+    results = {value.name or "": value for value in path.outputs}
+    path.outputs.clear()
+    for port, like in zeros.items():
+        node = _zeros(like)
+        nodes.append(node)
+        results[port or ""] = node.outputs[0]
+    for port, value in results.items():
+        value.name = f"{prefix}{name}.{port}"
+    for index, node in enumerate(nodes):
+        node.name = f"{name}/{node.name or index}"
+    return ir.Graph(inputs=[], outputs=[results[port] for port in port_names], nodes=nodes, name=name)
+
+
+def _zeros(like: ir.Value) -> ir.Node:
+    assert like.dtype is not None and like.shape is not None
+    tensor = ir.tensor(np.zeros(like.shape.numpy(), dtype=like.dtype.numpy()))
+    node = ir.node("Constant", [], attributes={"value": tensor})
+    node.outputs[0].type, node.outputs[0].shape = like.type, like.shape
+    return node

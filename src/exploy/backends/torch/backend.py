@@ -1,0 +1,105 @@
+"""The backends for torch: a `.pt2` archive of exported programs, or of libraries compiled from them."""
+
+import contextlib
+import importlib
+import io
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from exploy.backends.artifact import Artifact
+from exploy.backends.backend import Backend
+from exploy.backends.interface import Interface, interface_of
+from exploy.backends.torch.programs import PathProgram, path_programs
+from exploy.capture.noise import without_noise
+from exploy.capture.program import Program
+from exploy.contract import Contract
+from exploy.errors import LoweringError
+from exploy.runtime.path import Path
+from exploy.runtime.pt2 import archive
+from exploy.runtime.pt2.paths import SIGNATURES, open_paths
+
+
+class TorchExportBackend(Backend):
+    """Writes `.pt2` files with exported programs, which torch runs operator by operator."""
+
+    name = "torch_export"
+    suffix = ".pt2"
+
+    def lower(self, program: Program, decimation: int | None) -> Artifact:
+        """Export both paths.
+
+        Raises:
+            LoweringError: If torch cannot do that.
+        """
+        interface = interface_of(program)
+        return TorchArtifact(interface, path_programs(program, interface))
+
+    def open_paths(self, data: bytes, contract: Contract, **options: Any) -> tuple[Path, Path]:
+        """Open a file in torch.
+
+        Raises:
+            ContractError: If it cannot be read.
+        """
+        return open_paths(data, contract, **options)
+
+
+class AotInductorBackend(TorchExportBackend):
+    """Writes `.pt2` files with libraries that AOTInductor compiled for this kind of processor; they link libtorch."""
+
+    name = "aot_inductor"
+
+    def lower(self, program: Program, decimation: int | None) -> Artifact:
+        """Compile both paths, which takes a C++ compiler and some seconds.
+
+        Raises:
+            LoweringError: If torch cannot do that.
+        """
+        interface = interface_of(program)
+        return CompiledArtifact(interface, path_programs(program, interface))
+
+
+class TorchArtifact(Artifact):
+    """Exported programs by path."""
+
+    def __init__(self, interface: Interface, programs: dict[str, PathProgram]):
+        super().__init__(interface)
+        self._programs = programs
+
+    def file(self, contract: Contract, metadata: Mapping[str, str]) -> bytes:
+        """The archive, with what each path takes and gives, and the contract."""
+        signatures = {name: {"inputs": item.inputs, "outputs": item.outputs} for name, item in self._programs.items()}
+        package = importlib.import_module("torch.export.pt2_archive._package").package_pt2
+        buffer = io.BytesIO()
+        with without_noise(), self._contents() as contents:
+            package(buffer, **contents, extra_files={SIGNATURES: json.dumps(signatures)})
+        return archive.seal(buffer.getvalue(), contract)
+
+    @contextlib.contextmanager
+    def _contents(self) -> Iterator[dict[str, Any]]:
+        yield {"exported_programs": {name: item.exported for name, item in self._programs.items()}}
+
+
+class CompiledArtifact(TorchArtifact):
+    """Libraries by path."""
+
+    @contextlib.contextmanager
+    def _contents(self) -> Iterator[dict[str, Any]]:
+        inductor = importlib.import_module("torch._inductor")
+        files = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, item in self._programs.items():
+                options = {"aot_inductor.package": True, "aot_inductor.output_path": f"{folder}/{name}"}
+                try:
+                    with torch.no_grad():
+                        module = item.exported.module(check_guards=False)
+                        files[name] = inductor.aot_compile(module, item.exported.example_inputs[0], options=options)
+                except Exception as error:
+                    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                    raise LoweringError(
+                        f"AOTInductor cannot compile the program: {reason}. It needs a C++ compiler (g++)."
+                    ) from error
+            yield {"aoti_files": files}

@@ -1,0 +1,75 @@
+"""Cuts a program into its two paths, each an exported program of torch's."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+
+from exploy.backends.interface import Interface
+from exploy.capture.noise import without_noise
+from exploy.capture.program import Program
+from exploy.capture.recording import plain_torch
+from exploy.errors import LoweringError
+from exploy.runtime.pt2.paths import POLICY_STEP, SUB_STEP
+
+
+@dataclass(frozen=True)
+class PathProgram:
+    """One path: an exported program, with the ports that it takes and gives."""
+
+    exported: ExportedProgram
+    inputs: list[str]
+    outputs: list[str]
+
+
+def path_programs(program: Program, interface: Interface) -> dict[str, PathProgram]:
+    """The policy step and, where there is one that computes something, the sub-step.
+
+    Raises:
+        LoweringError: If torch cannot export them.
+    """
+    outputs = {item.name for item in interface.outputs}
+    default = [name for name in program.default_outputs if name in outputs]
+    sub_step = [name for name in program.sub_step_outputs if name in outputs]
+    programs = {POLICY_STEP: _path(program, default, is_sub_step=False)}
+    return programs | ({SUB_STEP: _path(program, sub_step, is_sub_step=True)} if sub_step else {})
+
+
+def _path(program: Program, outputs: list[str], *, is_sub_step: bool) -> PathProgram:
+    sources = program.sources[is_sub_step]
+    read = {name for output in outputs for name in sources[output].inputs}
+    inputs = [name for name in program.input_names if name in read]
+    first = len(program.default_outputs) if is_sub_step else 0
+    names = program.sub_step_outputs if is_sub_step else program.default_outputs
+    module = _Part(program, inputs, [first + names.index(name) for name in outputs])
+    examples = tuple(program.examples[name] for name in inputs)
+    shapes: Any = (
+        tuple(
+            {program.batch_axes[name]: torch.export.Dim("batch")} if name in program.batch_axes else None
+            for name in inputs
+        ),
+    )
+    try:
+        with plain_torch(), without_noise(), torch.no_grad():
+            exported = torch.export.export(module, examples, dynamic_shapes=shapes if program.batch_axes else None)
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise LoweringError(f"torch cannot export the captured program: {reason}") from error
+    return PathProgram(exported, inputs, outputs)
+
+
+class _Part(torch.nn.Module):
+    """Some results of a program, from the inputs that these depend on; for all others, any value will do."""
+
+    def __init__(self, program: Program, inputs: list[str], results: list[int]):
+        super().__init__()
+        self.program = program.module
+        self._inputs = inputs
+        self._examples = program.examples
+        self._results = results
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        values = self._examples | dict(zip(self._inputs, tensors, strict=True))
+        results = self.program(*values.values())
+        return tuple(results[position] for position in self._results)

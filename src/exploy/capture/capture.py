@@ -1,0 +1,218 @@
+"""Turns a live environment and its actor into a Program, and leaves both as they were."""
+
+import dataclasses
+import itertools
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch.nn.parameter import is_lazy
+
+from exploy.capture.aliases import refuse_overlapping_arguments, tie_aliases
+from exploy.capture.frozen import frozen_tensors
+from exploy.capture.graph_module import own_module, plain_copy
+from exploy.capture.initial_memory import initial_values
+from exploy.capture.masks import replace_constant_masks, replace_masked_writes
+from exploy.capture.pipeline import Pipeline
+from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, MemoryPort, Port, Program
+from exploy.capture.recording import STAGE, mutated_arguments
+from exploy.capture.two_rates import OBSERVE, TwoRates, split_rates
+from exploy.environment.actor import ExportableActor
+from exploy.environment.components import Input, Memory, Output, describe
+from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.errors import ActorError, ComponentError
+from exploy.live.attribute_paths import identifier_from_path, index_paths
+from exploy.live.geometry import Geometry
+from exploy.live.object_graph import resolve_in
+from exploy.live.roots import live_objects
+from exploy.live.snapshot import Snapshot
+
+ONE_AT_A_TIME = threading.RLock()  # recording and torch's exporter keep state of the whole process
+_DTYPES = (
+    torch.float32, torch.float64, torch.float16, torch.bool,
+    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+)  # fmt: skip
+
+
+def capture(
+    env: ExportableEnvironment,
+    actor: ExportableActor,
+    initial_memory: Mapping[str, torch.Tensor] | None = None,
+) -> Program:
+    """Record one policy step and two sub-steps of the live environment as a Program.
+
+    Environment, actor and random generators are afterwards as they were before. `prepare_export()` is not called.
+
+    Args:
+        env: The environment, with its components registered.
+        actor: The actor, in the mode in which it is to be exported.
+        initial_memory: Values that memories start from, by name, where they differ from what is found.
+
+    Raises:
+        CaptureError: If the pipeline cannot be expressed as a graph; the message names the line.
+        ComponentError, ActorError, EnvironmentError: If what the callbacks, actor or environment return does not fit.
+    """
+    _refuse_lazy_parameters(actor)
+    roots = live_objects(env, actor)
+    pipeline = Pipeline(env, actor)
+    arguments = {component.input_name: component.fetch() for component in pipeline.inputs}
+    for component in pipeline.inputs:
+        _check_dtype(component, arguments[component.input_name])
+    refuse_overlapping_arguments(arguments)
+    initial = initial_values(env, actor, roots, initial_memory or {})
+    with Snapshot(roots) as snapshot:
+        pipeline.record(snapshot, list(arguments.values()))
+    return _Builder(pipeline, roots, arguments, initial).build()
+
+
+@dataclass
+class _Builder:
+    """Makes a Program from a finished recording."""
+
+    pipeline: Pipeline
+    roots: dict[str, object]
+    arguments: dict[str, torch.Tensor]
+    initial: dict[str, torch.Tensor]
+
+    def build(self) -> Program:
+        recording, pipeline = self.pipeline.recording, self.pipeline
+        self._check_shapes()
+        paths = index_paths(self.roots)
+        modules = [value for value in self.roots.values() if isinstance(value, torch.nn.Module)]
+        replace_masked_writes(recording)
+        regions = tie_aliases(recording)
+        stored = self._declared(frozen_tensors(recording, regions, paths, modules))
+        replace_constant_masks(recording)
+        written = self._written_by_observations()
+        after_policy, after_sub_step = pipeline.boundaries[:2]
+        default = {ACTIONS: pipeline.actions, OBSERVATIONS: pipeline.observations, **after_policy.outputs}
+        rates = split_rates(
+            recording,
+            regions,
+            after_policy,
+            list(self.arguments),
+            list(default.values()),
+            list(after_sub_step.outputs.values()),
+        )
+        memories = self._memories(written)
+        carried = self._carried(rates, {memory.name for memory in memories})
+        carried_outputs = [memory.output_name for memory in carried]
+        module, names = own_module(rates.graph, recording, self.roots)
+        program = Program(
+            module=module,
+            inputs=[
+                Port(name, plain_copy(value)) for name, value in self.arguments.items() if name in self._input_names()
+            ],
+            memories=[*memories, *carried],
+            default_outputs=[*default, *carried_outputs],
+            sub_step_outputs=[*after_sub_step.outputs, *carried_outputs],
+            frozen=[],
+            parameter_names=names,
+        )
+        read = [item for item in stored if not item.is_written or program.depends_on(item)]
+        return dataclasses.replace(
+            program,
+            frozen=[item for item in read if not item.is_weight or item.is_written],
+            weights=[item for item in read if item.is_weight and not item.is_written],
+        )
+
+    def _declared(self, stored: list[FrozenTensor]) -> list[FrozenTensor]:
+        """Mark the tensors that the user has declared to be constants."""
+        constants = self.pipeline.env.context_manager().get_constants()
+        places = {constant.name: Geometry.of(constant.fetch()) for constant in constants}
+        marked = []
+        for item in stored:
+            live = item.live if item.live is not None else resolve_in(self.roots, item.name)
+            place = Geometry.of(live) if isinstance(live, torch.Tensor) else None
+            names = [name for name, other in places.items() if place is not None and place.overlaps(other)]
+            marked.append(dataclasses.replace(item, declared=names[0]) if names else item)
+        return marked
+
+    def _input_names(self) -> list[str]:
+        return [item.input_name for item in self.pipeline.inputs if not isinstance(item, Memory)]
+
+    def _check_shapes(self) -> None:
+        """Check that every component has a type that files know, and that inputs keep their shape and type."""
+        for output in self.pipeline.outputs:
+            clone = self.pipeline.boundaries[0].outputs[output.output_name]
+            _check_dtype(output, self.pipeline.recording.tensors[clone])
+        for item in self.pipeline.inputs:
+            before = self.arguments[item.input_name]
+            for boundary in self.pipeline.boundaries:
+                after = self.pipeline.recording.tensors[boundary.inputs[item.input_name]]
+                if before.shape != after.shape or before.dtype != after.dtype:
+                    raise ComponentError(
+                        f"{item} has {describe(before)} before a step and {describe(after)} after it. "
+                        "The shape and dtype of a component must stay the same from call to call."
+                    )
+
+    def _written_by_observations(self) -> set[str]:
+        """Memories that hold another value once observations are computed."""
+        recording = self.pipeline.recording
+        written = [
+            place
+            for node in recording.graph.nodes
+            if node.meta.get(STAGE) == OBSERVE
+            for target in mutated_arguments(node)
+            if (place := recording.geometry(target)) is not None
+        ]
+        memories = {item.name: Geometry.of(self.arguments[item.input_name]) for item in self._memory_components()}
+        changed = {name for name, place in memories.items() if any(place.overlaps(other) for other in written)}
+        return changed | self.pipeline.rebound_by_observations
+
+    def _memory_components(self) -> list[Memory]:
+        return self.pipeline.env.context_manager().get_memory_components()
+
+    def _memories(self, written: set[str]) -> list[MemoryPort]:
+        return [
+            MemoryPort(
+                name=item.name,
+                input_name=item.input_name,
+                output_name=item.output_name,
+                initial=self.initial[item.name],
+                written_by_observations=item.name in written,
+            )
+            for item in self._memory_components()
+        ]
+
+    def _carried(self, rates: TwoRates, taken: set[str]) -> list[MemoryPort]:
+        ports = []
+        for place, where in zip(rates.carried, rates.carried_to, strict=True):
+            named = self.pipeline.carried_paths.find(place)
+            name = _unused(identifier_from_path(named.path) if named else "carried", taken)
+            taken.add(name)
+            ports.append(
+                MemoryPort(
+                    name=name,
+                    input_name=f"memory.{name}.in",
+                    output_name=f"memory.{name}.out",
+                    initial=torch.zeros(place.shape, dtype=place.dtype),
+                    carried=True,
+                    path=named.path if named else None,
+                    where=where,
+                )
+            )
+        return ports
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    if name not in taken:
+        return name
+    return next(f"{name}_{number}" for number in itertools.count(2) if f"{name}_{number}" not in taken)
+
+
+def _refuse_lazy_parameters(actor: torch.nn.Module) -> None:
+    lazy = [name for name, parameter in actor.named_parameters() if is_lazy(parameter)]
+    if lazy:
+        raise ActorError(
+            f"The parameters {', '.join(lazy)} were never initialised. Run the actor once before exporting."
+        )
+
+
+def _check_dtype(component: Input | Output, tensor: torch.Tensor) -> None:
+    if tensor.dtype not in _DTYPES:
+        raise ComponentError(
+            f"{component} is of {describe(tensor)}, a type that numpy or ONNX does not have. "
+            "Convert it in the environment, for example with .float()."
+        )

@@ -1,0 +1,73 @@
+"""Turns a finished graph into a module that owns its constants and runs on any CPU."""
+
+from typing import Any
+
+import torch
+from torch import fx
+
+from exploy.capture.frozen import tensors_of
+from exploy.capture.recording import WHERE, Recording, mutated_arguments
+from exploy.errors import CaptureError
+from exploy.live.location import UNKNOWN
+
+
+def own_module(
+    graph: fx.Graph, recording: Recording, roots: dict[str, object]
+) -> tuple[fx.GraphModule, dict[str, str]]:
+    """The graph as a module that owns copies of its constants on the CPU, and names for those that are weights."""
+    graph.eliminate_dead_code(is_impure_node=has_effect)
+    _make_portable(graph)
+    constants: dict[str, torch.Tensor] = {}
+    for node in graph.nodes:
+        if node.op == "get_attr" and node.target not in constants:
+            constants[node.target] = _stored(node, getattr(recording.module, node.target))
+    module = fx.GraphModule(torch.nn.Module(), fx.Graph())
+    for name, value in constants.items():
+        module.register_buffer(name, value)
+    module.graph = graph
+    return module, _weight_names(recording, constants, roots)
+
+
+def _stored(node: fx.Node, value: object) -> torch.Tensor:
+    if not isinstance(value, torch.Tensor):
+        place = next((user.meta[WHERE] for user in node.users if WHERE in user.meta), UNKNOWN)
+        raise CaptureError(
+            f"{place}: an operator uses a {type(value).__name__}, which no file can hold. "
+            "Quantised and packed modules must be exported as ordinary ones."
+        )
+    return plain_copy(value)
+
+
+def _weight_names(recording: Recording, constants: dict[str, torch.Tensor], roots: dict[str, object]) -> dict[str, str]:
+    known = {
+        tensor.data_ptr(): f"{root}.{name}"
+        for root, module in roots.items()
+        if isinstance(module, torch.nn.Module)
+        for name, tensor in tensors_of(module).items()
+    }
+    addresses = {name: getattr(recording.module, name).data_ptr() for name in constants}
+    return {name: known[address] for name, address in addresses.items() if address in known}
+
+
+def has_effect(node: fx.Node) -> bool:
+    """Whether a node matters even if nothing reads it; drawing random numbers does not."""
+    return node.op in ("placeholder", "output") or bool(mutated_arguments(node))
+
+
+def _make_portable(graph: fx.Graph) -> None:
+    """Let every operator run on the CPU and draw from no generator of the environment."""
+
+    def moved(argument: Any) -> Any:
+        return torch.device("cpu") if isinstance(argument, torch.device) else argument
+
+    for node in graph.nodes:
+        if node.op == "call_function":
+            node.args = fx.node.map_aggregate(node.args, moved)
+            kwargs = {name: None if name == "generator" else value for name, value in node.kwargs.items()}
+            node.kwargs = fx.node.map_aggregate(kwargs, moved)
+    graph.eliminate_dead_code(is_impure_node=has_effect)
+
+
+def plain_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy on the CPU that is neither an inference tensor, nor a parameter, nor strided in any special way."""
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)

@@ -1,0 +1,80 @@
+"""The values that memories start from."""
+
+from collections.abc import Mapping
+
+import torch
+
+from exploy.environment.actor import ExportableActor
+from exploy.environment.checks import checked_tensor
+from exploy.environment.components import Memory, describe
+from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.errors import ComponentError
+from exploy.live.geometry import Geometry
+from exploy.live.snapshot import Snapshot
+
+
+def initial_values(
+    env: ExportableEnvironment,
+    actor: ExportableActor,
+    roots: dict[str, object],
+    overrides: Mapping[str, torch.Tensor],
+) -> dict[str, torch.Tensor]:
+    """The start value of every Memory, by full name.
+
+    Of the actor's states it is what `actor.reset()` of all environments gives, on a snapshot; of the others the present
+    value; `overrides` go before both.
+
+    Raises:
+        ComponentError: If an override names no Memory or does not fit it.
+    """
+    memories = {memory.name: memory for memory in env.context_manager().get_memory_components()}
+    values = {name: _copy(memory.fetch()) for name, memory in memories.items()}
+    values |= _after_actor_reset(env, actor, roots, memories, values)
+    for name, value in overrides.items():
+        memory = memories.get(name) or env.context_manager().get_component_by_name(name)
+        if not isinstance(memory, Memory):
+            known = ", ".join(memories) or "none"
+            raise ComponentError(f"initial_memory names {name!r}, which is no Memory. Registered memories: {known}.")
+        values[memory.name] = _fitting(memory, value, values[memory.name])
+    return values
+
+
+def _after_actor_reset(
+    env: ExportableEnvironment,
+    actor: ExportableActor,
+    roots: dict[str, object],
+    memories: dict[str, Memory],
+    found: dict[str, torch.Tensor],
+) -> dict[str, torch.Tensor]:
+    states = [Geometry.of(state) for state in actor.get_state() or ()]
+    owned = {
+        name: memory
+        for name, memory in memories.items()
+        if any(Geometry.of(memory.fetch()).overlaps(state) for state in states)
+    }
+    if not owned:
+        return {}
+    batch_size = checked_tensor(env, "empty_actor_observations").shape[0]
+    snapshot = Snapshot(roots)
+    with snapshot, snapshot.gradient_mode():
+        actor.reset(torch.ones(batch_size, dtype=torch.bool, device=env.empty_actions().device))
+        if not actor.get_state():
+            return {name: torch.zeros_like(found[name]) for name in owned}
+        values = {name: memory.fetch().detach().cpu().numpy().copy() for name, memory in owned.items()}
+    return {name: torch.from_numpy(value) for name, value in values.items()}
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+
+
+def _fitting(memory: Memory, value: object, example: torch.Tensor) -> torch.Tensor:
+    try:
+        tensor = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ComponentError(f"initial_memory for {memory.name!r} must be a tensor: {error}.") from error
+    if tensor.shape != example.shape:
+        raise ComponentError(
+            f"initial_memory for {memory.name!r} must have {describe(example)}, got {describe(tensor)}."
+        )
+    return tensor.to(example.dtype).clone()

@@ -1,0 +1,137 @@
+"""Runs the stages of an environment in their documented order while they are recorded."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import fx
+
+from exploy.capture.escape_guard import EscapeGuard
+from exploy.capture.recording import Recording
+from exploy.capture.two_rates import (
+    ACT,
+    FIRST_SUB_STEP,
+    OBSERVE,
+    PROCESS,
+    SECOND_SUB_STEP,
+    Boundary,
+)
+from exploy.environment.actor import ExportableActor
+from exploy.environment.checks import checked_tensor
+from exploy.environment.components import Input, Memory, Output, describe
+from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.errors import ActorError, EnvironmentError, ExployError
+from exploy.live.attribute_paths import PathIndex, index_paths
+from exploy.live.geometry import Geometry
+from exploy.live.location import raising_line, runs_stages
+from exploy.live.roots import live_objects
+from exploy.live.snapshot import Snapshot
+
+runs_stages(__file__)
+
+
+@dataclass
+class Pipeline:
+    """Runs the stages of an environment in their documented order while they are recorded."""
+
+    env: ExportableEnvironment
+    actor: ExportableActor
+    recording: Recording = field(default_factory=Recording)
+    boundaries: list[Boundary] = field(default_factory=list)
+    observations: fx.Node = field(init=False)
+    actions: fx.Node = field(init=False)
+    carried_paths: PathIndex = field(init=False)
+    rebound_by_observations: set[str] = field(init=False)
+
+    @property
+    def inputs(self) -> list[Input]:
+        """Inputs first, memories last: the order of the program's arguments."""
+        components = self.env.context_manager().get_input_components()
+        return sorted(components, key=lambda item: isinstance(item, Memory))
+
+    @property
+    def outputs(self) -> list[Output]:
+        """Outputs first, memories last: the order of the program's results."""
+        components = self.env.context_manager().get_output_components()
+        return sorted(components, key=lambda item: isinstance(item, Memory))
+
+    def record(self, snapshot: Snapshot, arguments: list[torch.Tensor]) -> None:
+        """Run one policy step and two sub-steps on the live environment.
+
+        Raises:
+            CaptureError: If a traced value leaves torch.
+            EnvironmentError, ActorError: If observations or actions do not fit.
+        """
+
+        def run(*_: torch.Tensor) -> None:
+            with EscapeGuard(self.recording, snapshot):
+                self._run()
+
+        self.recording.run(run, arguments, snapshot.gradient_mode())
+
+    def _run(self) -> None:
+        manager, recording = self.env.context_manager(), self.recording
+        manager.write_connections()
+        for update in self.env.command_updates:
+            update()
+        observations = self._observe()
+        self.observations = recording.node_of(observations.clone())
+        recording.end_stage(OBSERVE)
+        self.rebound_by_observations = self._rebound_memories()
+        actions = self._act(observations)
+        self.actions = recording.node_of(actions.clone())
+        recording.end_stage(ACT)
+        self.env.process_actions(actions)
+        self.env.apply_actions()
+        self._end_step(PROCESS)
+        self.carried_paths = index_paths(live_objects(self.env, self.actor))
+        for stage in (FIRST_SUB_STEP, SECOND_SUB_STEP):
+            manager.write_connections()
+            self.env.apply_actions()
+            self._end_step(stage)
+
+    def _observe(self) -> torch.Tensor:
+        observations = self.env.compute_observations()
+        expected = checked_tensor(self.env, "empty_actor_observations")
+        if not isinstance(observations, torch.Tensor) or observations.shape != expected.shape:
+            got = describe(observations) if isinstance(observations, torch.Tensor) else type(observations).__name__
+            raise EnvironmentError(
+                f"compute_observations() must return a tensor of {describe(expected)}, as empty_actor_observations() "
+                f"does; got {got}."
+            )
+        return observations
+
+    def _act(self, observations: torch.Tensor) -> torch.Tensor:
+        expected = checked_tensor(self.env, "empty_actions")
+        try:
+            actions = self.actor(observations)
+        except ExployError:
+            raise
+        except Exception as error:
+            if "tracing tensor" in str(error):
+                raise
+            raise ActorError(
+                f"The actor failed on observations of {describe(observations)} ({raising_line(error)}): {error}"
+            ) from error
+        if not isinstance(actions, torch.Tensor) or actions.shape != expected.shape:
+            got = describe(actions) if isinstance(actions, torch.Tensor) else type(actions).__name__
+            raise ActorError(
+                f"The actor must return actions of {describe(expected)}, as empty_actions() does; got {got}."
+            )
+        return actions
+
+    def _rebound_memories(self) -> set[str]:
+        """Memories whose callback no longer returns the tensor that was there at the start."""
+        arguments = zip(self.inputs, self.recording.arguments, strict=True)
+        with torch._C.DisableTorchFunction():
+            return {
+                item.name
+                for item, before in arguments
+                if isinstance(item, Memory) and not Geometry.of(item.fetch()).same_place(Geometry.of(before))
+            }
+
+    def _end_step(self, stage: str) -> None:
+        node_of = self.recording.node_of
+        outputs = {item.output_name: node_of(item.fetch().clone()) for item in self.outputs}
+        inputs = {item.input_name: node_of(item.fetch().clone()) for item in self.inputs}
+        self.boundaries.append(Boundary(inputs, outputs))
+        self.recording.end_stage(stage)

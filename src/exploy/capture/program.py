@@ -1,0 +1,313 @@
+"""The result of a capture: pure functions for both rates, with named ports. Torch, but neither environment nor ONNX."""
+
+import copy
+import dataclasses
+import math
+from collections.abc import Set
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+
+from exploy.capture.dependencies import sources_of_results
+from exploy.capture.recording import STAGE, WHERE
+from exploy.live.location import UNKNOWN
+
+ACTIONS = "actions"
+OBSERVATIONS = "obs"
+_SCALES = (1.0, 1000.0)  # the second shows what a clamp would hide from the first
+_RANDOM_WHILE_TRAINING = ("lstm", "gru", "rnn_tanh", "rnn_relu", "scaled_dot_product_attention")
+
+
+@dataclass(frozen=True)
+class Port:
+    """A named tensor that goes into the program."""
+
+    name: str
+    example: torch.Tensor
+
+
+@dataclass(frozen=True)
+class MemoryPort:
+    """A value that the program gives back and takes again at the next call.
+
+    `carried` ones were not registered: they cross from the policy step to its sub-steps and have no meaning before
+    the first policy step. `path` leads to the tensor of such a one, where a path is known; `where` reads it.
+    """
+
+    name: str
+    input_name: str
+    output_name: str
+    initial: torch.Tensor
+    carried: bool = False
+    written_by_observations: bool = False
+    path: str | None = None
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class RandomOperator:
+    """An operator that draws random numbers, with the stage of the pipeline and the line of code that called it."""
+
+    name: str
+    stage: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.where}"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a result is computed from: ports, constants by the name of the buffer, random operators."""
+
+    inputs: frozenset[str] = frozenset()
+    constants: frozenset[str] = frozenset()
+    random: frozenset[RandomOperator] = frozenset()
+
+    def __or__(self, other: "Sources") -> "Sources":
+        return Sources(self.inputs | other.inputs, self.constants | other.constants, self.random | other.random)
+
+
+@dataclass(frozen=True)
+class FrozenTensor:
+    """A tensor of the environment that was read, not registered, and is stored in the program with its value.
+
+    Its name is the path that leads to it; where there is none, it has a number for a name and `live` is its memory.
+    Where ports cover a part of it, `elements` are the positions of the rest in the flattened tensor. `constants`
+    are the buffers of the program's module that hold it; `is_written` says whether the pipeline writes to it as well,
+    `is_weight` whether it is a parameter or buffer of a known module. `declared` is the name under which the user
+    has declared it to be a constant.
+    """
+
+    name: str
+    where: str
+    shape: tuple[int, ...]
+    elements: np.ndarray | None
+    value: np.ndarray
+    constants: frozenset[str]
+    is_written: bool
+    is_weight: bool = False
+    declared: str | None = None
+    live: torch.Tensor | None = field(default=None, repr=False, compare=False)
+
+    def changed_elements(self, live: object) -> np.ndarray | None:
+        """Which elements of the flattened tensor are frozen and otherwise by now in a live tensor or array, as flags.
+
+        None if there are none, or `live` is nothing to compare with.
+        """
+        array = live.detach().cpu().numpy() if isinstance(live, torch.Tensor) else live
+        if not isinstance(array, np.ndarray):
+            return None
+        flags = np.zeros(math.prod(self.shape), dtype=bool)
+        frozen = slice(None) if self.elements is None else self.elements
+        if array.shape != self.shape:
+            flags[frozen] = True
+            return flags
+        now = array.reshape(-1)[frozen]
+        flags[frozen] = (now != self.value) & ((now == now) | (self.value == self.value))
+        return flags if flags.any() else None
+
+
+@dataclass(frozen=True)
+class Program:
+    """Both paths of an environment as one graph module without side effects.
+
+    The module takes the values of `inputs` and `memories` in that order, and returns the values of `default_outputs`
+    followed by those of `sub_step_outputs`. Inputs and memories may have any size along the axis that `batch_axes` has
+    for them.
+    """
+
+    module: fx.GraphModule
+    inputs: list[Port]
+    memories: list[MemoryPort]
+    default_outputs: list[str]
+    sub_step_outputs: list[str]
+    frozen: list[FrozenTensor]
+    weights: list[FrozenTensor] = field(default_factory=list)
+    parameter_names: dict[str, str] = field(default_factory=dict)
+    batch_axes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def stored(self) -> list[FrozenTensor]:
+        """All that is kept with its present value: frozen tensors, then weights."""
+        return [*self.frozen, *self.weights]
+
+    @property
+    def input_names(self) -> list[str]:
+        """Names of everything that goes in, in the order of the module's arguments."""
+        return [port.name for port in self.inputs] + [memory.input_name for memory in self.memories]
+
+    @property
+    def examples(self) -> dict[str, torch.Tensor]:
+        """Values of everything that goes in: inputs as found, memories as they start."""
+        values = {port.name: port.example for port in self.inputs}
+        return values | {memory.input_name: memory.initial for memory in self.memories}
+
+    @property
+    def precision(self) -> float:
+        """The coarsest relative resolution of the floats that go into the program or are stored in it."""
+        tensors = [*self.examples.values(), *self.module.buffers()]
+        return max((torch.finfo(item.dtype).eps for item in tensors if item.is_floating_point()), default=0.0)
+
+    @cached_property
+    def sources(self) -> tuple[dict[str, Sources], dict[str, Sources]]:
+        """What each result may depend on, by name: (default outputs, sub-step outputs)."""
+        graph = self.module.graph
+        ports = dict(zip((node for node in graph.nodes if node.op == "placeholder"), self.input_names, strict=True))
+        found = sources_of_results(graph, lambda node: node.op != "call_function" or _draws_random_numbers(node))
+        results = [_sources(nodes, ports) for nodes in found]
+        count = len(self.default_outputs)
+        default = dict(zip(self.default_outputs, results[:count], strict=True))
+        return default, dict(zip(self.sub_step_outputs, results[count:], strict=True))
+
+    @property
+    def random_operators(self) -> list[RandomOperator]:
+        """Operators that draw random numbers for a result, in the order of their names and lines."""
+        drawn = {operator for path in self.sources for sources in path.values() for operator in sources.random}
+        return sorted(drawn, key=lambda operator: (operator.where, operator.name, operator.stage))
+
+    @property
+    def random_outputs(self) -> set[str]:
+        """Outputs that are never twice the same: random numbers reach them, directly or through a memory."""
+        random: set[str] = set()
+        memories = {memory.input_name: memory.output_name for memory in self.memories}
+        while True:
+            reached = {
+                name
+                for path in self.sources
+                for name, sources in path.items()
+                if sources.random or any(memories.get(source) in random for source in sources.inputs)
+            }
+            if reached == random:
+                return random
+            random = reached
+
+    def depends_on(self, frozen: FrozenTensor, elements: np.ndarray | None = None) -> bool:
+        """Whether any result changes, for inputs around the examples, when a frozen tensor does.
+
+        Args:
+            frozen: The tensor.
+            elements: Flags for those of its elements to change, if not all; all where they are not stored one by one.
+        """
+        read = {name for path in self.sources for sources in path.values() for name in sources.constants}
+        constants = read & frozen.constants
+        return bool(constants) and any(self._shows(frozen, constants, elements, scale) for scale in _SCALES)
+
+    def _shows(self, frozen: FrozenTensor, constants: set[str], elements: np.ndarray | None, scale: float) -> bool:
+        generator = torch.Generator().manual_seed(0)
+        changed = {}
+        for name in constants:
+            constant = self.module.get_buffer(name)
+            changed[name] = _disturbed(constant, generator, scale)
+            if elements is not None and tuple(constant.shape) == frozen.shape:
+                flags = torch.from_numpy(elements).reshape(constant.shape)
+                changed[name] = torch.where(flags, changed[name], constant)
+        inputs, before = self._disturbed_run
+        try:
+            after = self._results(inputs, changed)
+        except Exception:
+            return True  # an index, say, that is no longer valid
+        return not all(
+            torch.equal(value.nan_to_num(), other.nan_to_num()) for value, other in zip(before, after, strict=True)
+        )
+
+    @cached_property
+    def _disturbed_run(self) -> tuple[dict[str, torch.Tensor], tuple[torch.Tensor, ...]]:
+        """Inputs around the examples, or the examples where the program cannot be run at others, and the results."""
+        generator = torch.Generator().manual_seed(0)
+        inputs = {name: _disturbed(value, generator) for name, value in self.examples.items()}
+        try:
+            return inputs, self._results(inputs)
+        except Exception:
+            return self.examples, self._results(self.examples)
+
+    def _results(
+        self, values: dict[str, torch.Tensor], constants: dict[str, torch.Tensor] | None = None
+    ) -> tuple[torch.Tensor, ...]:
+        """All results with other values of some constants, and always the same random numbers."""
+        with torch.no_grad(), torch.random.fork_rng(devices=()):
+            torch.manual_seed(0)
+            arguments = tuple(values[name] for name in self.input_names)
+            results: tuple[torch.Tensor, ...] = torch.func.functional_call(self.module, constants or {}, arguments)
+        return results
+
+    def without_memories(self, names: Set[str]) -> "Program":
+        """The same program without some memories whose value at entry nobody reads."""
+        if not names:
+            return self
+        gone = [memory for memory in self.memories if memory.name in names]
+        gone_outputs = {memory.output_name for memory in gone}
+        module = copy.deepcopy(self.module)
+        _drop_results(module, [name in gone_outputs for name in self.default_outputs + self.sub_step_outputs])
+        _bind_arguments(module, {self.input_names.index(memory.input_name): memory.initial for memory in gone})
+        return dataclasses.replace(
+            self,
+            module=module,
+            memories=[memory for memory in self.memories if memory.name not in names],
+            default_outputs=[name for name in self.default_outputs if name not in gone_outputs],
+            sub_step_outputs=[name for name in self.sub_step_outputs if name not in gone_outputs],
+        )
+
+    def run(self, values: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        """Compute both paths from the same values, by name: (default outputs, sub-step outputs)."""
+        with torch.no_grad():
+            results = self.module(*(values[name] for name in self.input_names))
+        count = len(self.default_outputs)
+        default = dict(zip(self.default_outputs, results[:count], strict=True))
+        return default, dict(zip(self.sub_step_outputs, results[count:], strict=True))
+
+
+def _draws_random_numbers(node: fx.Node) -> bool:
+    """Whether an operator is random; recurrent and attention operators are only while training."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    name = target._schema.name.removeprefix("aten::")
+    if "dropout" in name:
+        return not any(argument is False for argument in node.args)
+    return name not in _RANDOM_WHILE_TRAINING
+
+
+def _drop_results(module: fx.GraphModule, dropped: list[bool]) -> None:
+    output = module.graph.output_node()
+    results: Any = output.args[0]
+    output.args = (tuple(node for node, is_dropped in zip(results, dropped, strict=True) if not is_dropped),)
+    module.recompile()
+
+
+def _bind_arguments(module: fx.GraphModule, values: dict[int, torch.Tensor]) -> None:
+    """Replace arguments, by position, by constants."""
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    first = placeholders[-1].next
+    for position, value in values.items():
+        name = f"_bound_{position}"
+        module.register_buffer(name, value)
+        with module.graph.inserting_before(first):
+            constant = module.graph.get_attr(name)
+        placeholders[position].replace_all_uses_with(constant)
+        module.graph.erase_node(placeholders[position])
+    module.recompile()
+
+
+def _sources(nodes: set[fx.Node], ports: dict[fx.Node, str]) -> Sources:
+    return Sources(
+        inputs=frozenset(ports[node] for node in nodes if node.op == "placeholder"),
+        constants=frozenset(str(node.target) for node in nodes if node.op == "get_attr"),
+        random=frozenset(
+            RandomOperator(str(node.target), node.meta.get(STAGE, ""), node.meta.get(WHERE, UNKNOWN))
+            for node in nodes
+            if node.op == "call_function"
+        ),
+    )
+
+
+def _disturbed(tensor: torch.Tensor, generator: torch.Generator, scale: float = 1.0) -> torch.Tensor:
+    if tensor.dtype == torch.bool:
+        return ~tensor
+    if tensor.is_floating_point():
+        return tensor + (scale * torch.randn(tensor.shape, generator=generator)).to(tensor.dtype)
+    return tensor + 1 if tensor.numel() else tensor

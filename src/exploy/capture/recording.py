@@ -1,0 +1,304 @@
+"""Runs a function once for real while make_fx records it, and keeps what the graph alone does not tell.
+
+For every node: the live tensor that it produced (kept alive, so that no address is used twice), the stage of the
+pipeline that it belongs to, and the line of user code that called it.
+"""
+
+import contextlib
+import importlib
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode, make_fx
+from torch.utils.weak import WeakIdKeyDictionary
+
+from exploy.errors import CaptureError, DataDependentError, ExployError
+from exploy.live.geometry import Geometry
+from exploy.live.location import calling_line, raising_line
+
+STAGE = "exploy_stage"
+WHERE = "exploy_where"
+ENTRY = "entry"
+CONSTANT_MASKS = "exploy_constant_masks"
+INDEXING = (
+    torch.ops.aten.index.Tensor,
+    torch.ops.aten.index_put_.default,
+    torch.ops.aten.index_put.default,
+)
+_UNTAGGED_DYNAMIC_SIZES = (
+    torch.ops.aten.nonzero_numpy.default,
+    torch.ops.aten.where.default,
+    torch.ops.aten.repeat_interleave.self_Tensor,
+)
+_CONTROL_FLOW_HINTS = ("get value out of a tracing tensor", "failed in the TorchScript interpreter")
+
+
+class Recording:
+    """A recorded graph, with the live tensors behind its nodes."""
+
+    def __init__(self) -> None:
+        self.module: fx.GraphModule
+        self.tensors: dict[fx.Node, torch.Tensor] = {}
+        self.arguments: list[torch.Tensor] = []
+        self._tracer: Any = None
+        self._taint = _Taint(self)
+
+    @property
+    def graph(self) -> fx.Graph:
+        """The recorded graph; the one under construction while recording."""
+        graph: fx.Graph = self._tracer.graph if self._tracer is not None else self.module.graph
+        return graph
+
+    def run(
+        self,
+        function: Callable[..., Any],
+        arguments: list[torch.Tensor],
+        gradient_mode: contextlib.AbstractContextManager[Any],
+    ) -> None:
+        """Record `function(*arguments)`, run with gradients switched off as the caller says.
+
+        Raises:
+            DataDependentError: If Python code branches on a traced value.
+            ExployError: Whatever `function` itself raises of that kind.
+        """
+
+        def recorded(*tensors: torch.Tensor) -> Any:
+            self._attach(tensors)
+            return function(*tensors)
+
+        try:
+            with gradient_mode, plain_torch():
+                self.module = make_fx(recorded, tracing_mode="real", pre_dispatch=True)(*arguments)
+        except ExployError:
+            raise
+        except RuntimeError as error:
+            if any(hint in str(error) for hint in _CONTROL_FLOW_HINTS):
+                raise DataDependentError(data_dependent_message("A value", raising_line(error))) from error
+            raise
+        self._tracer = None
+        for node in list(self.graph.nodes):
+            if node.target is torch._C._set_grad_enabled:
+                self.graph.erase_node(node)
+
+    def end_stage(self, stage: str) -> None:
+        """Say that everything recorded since the last call belongs to this stage."""
+        for node in self.graph.nodes:
+            node.meta.setdefault(STAGE, stage)
+
+    def node_of(self, tensor: torch.Tensor) -> fx.Node:
+        """The node that produced a tensor of the trace; only while recording."""
+        node: fx.Node = self._tracer.tensor_tracker[tensor].proxy.node
+        return node
+
+    def is_traced(self, tensor: torch.Tensor) -> bool:
+        """Whether the tensor object is the result of a recorded operation or an argument."""
+        return self._tracer is not None and tensor in self._tracer.tensor_tracker
+
+    def depends_on_arguments(self, tensor: torch.Tensor) -> bool:
+        """Whether the contents of a tensor were computed from the arguments; only while recording."""
+        return self._taint.covers(tensor)
+
+    def tensor(self, node: fx.Node) -> torch.Tensor | None:
+        """The live tensor behind a node, if it has one."""
+        if node.op == "get_attr":
+            owner = self._tracer.root if self._tracer is not None else self.module
+            value = getattr(owner, str(node.target))
+            return value if isinstance(value, torch.Tensor) else None
+        return self.tensors.get(node)
+
+    def geometry(self, node: fx.Node) -> Geometry | None:
+        """Where the tensor behind a node lies in memory, if it has one."""
+        tensor = self.tensor(node)
+        return None if tensor is None else Geometry.of(tensor)
+
+    def _attach(self, arguments: tuple[torch.Tensor, ...]) -> None:
+        tracer: Any = getattr(get_proxy_mode(), "tracer", None)
+        if not isinstance(getattr(tracer, "tensor_tracker", None), WeakIdKeyDictionary):
+            raise CaptureError(
+                f"torch {torch.__version__} records operations in a way that this version of exploy does not "
+                "know. Install a version of torch from the range that exploy was tested with."
+            )
+        self._tracer = tracer
+        self.arguments = list(arguments)
+        for argument in arguments:
+            self.tensors[self.node_of(argument)] = argument
+        tracker = _RecordingTracker(self, tracer.tensor_tracker)
+        tracer.tensor_tracker = tracker
+        self.end_stage(ENTRY)
+
+    def note(self, tensor: torch.Tensor, node: fx.Node) -> None:
+        """Keep what an operation has just produced.
+
+        Raises:
+            DataDependentError: If its size depends on traced values.
+            CaptureError: If it lives inside a transformation such as vmap.
+        """
+        self.tensors[node] = tensor
+        if WHERE not in node.meta:
+            node.meta[WHERE] = calling_line()
+        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            raise CaptureError(
+                f"{node.meta[WHERE]}: transformations such as torch.vmap() cannot be recorded. "
+                "Write the computation for a whole batch."
+            )
+        origin = node.args[0] if node.target is operator.getitem else node
+        if isinstance(origin, fx.Node):
+            origin.meta.setdefault(WHERE, node.meta[WHERE])
+        if isinstance(origin, fx.Node) and self._size_depends_on_arguments(origin):
+            name = str(origin.target).removeprefix("aten.").split(".")[0]
+            raise DataDependentError(
+                f"{node.meta[WHERE]}: the size of the result of `{name}` depends on values of an input, "
+                "which a file with fixed shapes cannot express. Use torch.where() or a multiplication by "
+                "the mask, which keep the shape."
+            )
+
+    def _size_depends_on_arguments(self, node: fx.Node) -> bool:
+        target = node.target
+        if target in INDEXING:
+            indices = enumerate(node.args[1])  # type: ignore[arg-type]
+            masks = {position: index for position, index in indices if is_mask(self, index)}
+            constant = {position: mask for position, mask in masks.items() if not self._taint.reaches(mask)}
+            node.meta[CONSTANT_MASKS] = {position: self._hits(mask) for position, mask in constant.items()}
+            return target is INDEXING[0] and len(constant) < len(masks)
+        return _has_dynamic_size(node) and self._taint.reaches(node)
+
+    def _hits(self, mask: fx.Node) -> list[torch.Tensor]:
+        tensor = self.tensor(mask)
+        assert tensor is not None
+        with disable_proxy_modes_tracing():
+            return [index.clone() for index in tensor.nonzero(as_tuple=True)]
+
+
+def data_dependent_message(what: str, where: str) -> str:
+    """The message for a value that leaves torch."""
+    return (
+        f"{where}: {what} that depends on an input leaves torch here, so that the result would be frozen into the "
+        "file. Use torch operations instead, for example torch.where() in place of an if, or buffer[index.view(1)] "
+        "where the index is a 0-d tensor; or move the code to prepare_export() if it is not meant to run on the robot."
+    )
+
+
+class _RecordingTracker(WeakIdKeyDictionary):
+    """The tracer's table of tensors, which also tells the recording of each new entry."""
+
+    def __init__(self, recording: Recording, entries: WeakIdKeyDictionary):
+        super().__init__(dict(entries.items()))
+        self._recording = recording
+
+    def __setitem__(self, tensor: torch.Tensor, entry: Any) -> None:
+        super().__setitem__(tensor, entry)
+        self._recording.note(tensor, entry.proxy.node)
+
+
+class _Taint:
+    """Which nodes, and which memory, hold values that were computed from the arguments."""
+
+    def __init__(self, recording: Recording):
+        self._recording = recording
+        self._last: fx.Node | None = None
+        self._nodes: set[fx.Node] = set()
+        self._memory: list[tuple[int, int]] = []
+
+    def covers(self, tensor: torch.Tensor) -> bool:
+        self._advance()
+        geometry = Geometry.of(tensor)
+        return self._is_tainted_memory(geometry) or self._is_tainted_view(tensor)
+
+    def reaches(self, node: fx.Node) -> bool:
+        self._advance()
+        return node in self._nodes
+
+    def _is_tainted_view(self, tensor: torch.Tensor) -> bool:
+        return self._recording.is_traced(tensor) and self._recording.node_of(tensor) in self._nodes
+
+    def _is_tainted_memory(self, geometry: Geometry) -> bool:
+        return any(geometry.start < stop and start < geometry.stop for start, stop in self._memory)
+
+    def _advance(self) -> None:
+        graph = self._recording.graph
+        node = next(iter(graph.nodes)) if self._last is None else self._last.next
+        while node.op != "root":
+            self._visit(node)
+            self._last = node
+            node = node.next
+
+    def _visit(self, node: fx.Node) -> None:
+        geometry = self._recording.geometry(node)
+        tainted = node.op == "placeholder" or any(source in self._nodes for source in node.all_input_nodes)
+        if node.op == "get_attr" and geometry is not None:
+            tainted = self._is_tainted_memory(geometry)
+        if not tainted:
+            return
+        self._nodes.add(node)
+        for touched in (node, *mutated_arguments(node)):
+            place = self._recording.geometry(touched)
+            if place is not None and place.stop > place.start:
+                self._memory.append((place.start, place.stop))
+
+
+def mutated_arguments(node: fx.Node) -> list[fx.Node]:
+    """The arguments that an operator writes to in place."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return []
+    mutated: list[fx.Node] = []
+    for argument, value in _bound_arguments(node, node.target):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            values = value if isinstance(value, list | tuple) else [value]
+            mutated.extend(item for item in values if isinstance(item, fx.Node))
+    return mutated
+
+
+def viewed_argument(node: fx.Node) -> fx.Node | None:
+    """The argument that an operator's result is an alias of, by its schema (in-place operators included)."""
+    if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.returns:
+        return None
+    result = node.target._schema.returns[0].alias_info
+    if result is None:
+        return None
+    for argument, value in _bound_arguments(node, node.target):
+        info = argument.alias_info
+        if info is not None and info.before_set & result.before_set and isinstance(value, fx.Node):
+            return value
+    return None
+
+
+def _bound_arguments(node: fx.Node, target: Any) -> Iterator[tuple[Any, Any]]:
+    for position, argument in enumerate(target._schema.arguments):
+        if position < len(node.args):
+            yield argument, node.args[position]
+        elif argument.name in node.kwargs:
+            yield argument, node.kwargs[argument.name]
+
+
+def _has_dynamic_size(node: fx.Node) -> bool:
+    target = node.target
+    if target in _UNTAGGED_DYNAMIC_SIZES:
+        return True
+    if target is torch.ops.aten.one_hot.default:
+        return len(node.args) < 2 or bool(node.args[1] == -1)
+    return isinstance(target, torch._ops.OpOverload) and torch.Tag.dynamic_output_shape in target.tags
+
+
+def is_mask(recording: Recording, index: object) -> bool:
+    """Whether an index of an indexing operator is a boolean mask."""
+    tensor = recording.tensor(index) if isinstance(index, fx.Node) else None
+    return tensor is not None and tensor.dtype in (torch.bool, torch.uint8)
+
+
+@contextlib.contextmanager
+def plain_torch() -> Iterator[None]:
+    """Run torch as the code is written: no fused attention, no argument checks of distributions, no compilation."""
+    distribution = torch.distributions.Distribution
+    validate, fastpath = distribution._validate_args, torch.backends.mha.get_fastpath_enabled()
+    distribution.set_default_validate_args(False)
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        dynamo = importlib.import_module("torch._dynamo")  # takes a second, and only an export needs it
+        with torch.compiler.set_stance("force_eager"), dynamo.config.patch(error_on_nested_fx_trace=False):
+            yield
+    finally:
+        distribution.set_default_validate_args(validate)
+        torch.backends.mha.set_fastpath_enabled(fastpath)

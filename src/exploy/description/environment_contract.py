@@ -1,0 +1,104 @@
+"""The contract of a file that was made from an environment."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from exploy.backends.artifact import Artifact
+from exploy.backends.interface import Interface, Tensor
+from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, MemoryPort, Program
+from exploy.contract import (
+    STEP_COUNT,
+    Contract,
+    Frozen,
+    Kind,
+    Memory,
+    Port,
+    digest,
+    encode_array,
+    terms_of,
+)
+from exploy.description.port_semantics import with_semantics
+from exploy.description.provenance import provenance_of
+from exploy.environment.checks import checked_metadata, checked_observation_names
+from exploy.environment.components import to_numpy
+from exploy.environment.exportable_environment import ExportableEnvironment
+
+
+def build_contract(
+    env: ExportableEnvironment,
+    program: Program,
+    artifact: Artifact,
+    decimation: int,
+    backend: str,
+    model_source: dict[str, Any] | None = None,
+) -> Contract:
+    """Describe the ports, rates, memories, frozen values and provenance of a file.
+
+    Raises:
+        MetadataError: If the metadata of a component does not fit its port.
+    """
+    interface, names = artifact.interface, checked_observation_names(env)
+    return Contract(
+        decimation=decimation,
+        inputs=tuple(_port(value, env, program) for value in interface.inputs),
+        outputs=tuple(_port(value, env, program) for value in interface.outputs),
+        memories=tuple(describe_memory(memory) for memory in program.memories),
+        frozen=tuple(_frozen(item) for item in program.frozen),
+        unused_inputs=tuple(name for name in program.input_names if name not in interface.input_names),
+        sub_step_inputs=interface.sub_step_inputs,
+        observation_names=names,
+        observation_terms=terms_of(names) if len(names) == _width(interface, OBSERVATIONS) else (),
+        random_outputs=tuple(name for name in program.default_outputs if name in program.random_outputs),
+        sim_dt=_sim_dt(checked_metadata(env)),
+        provenance=provenance_of(env, model_source or {}, artifact.opset, artifact.ir_version),
+        backend=backend,
+    )
+
+
+def _port(value: Tensor, env: ExportableEnvironment, program: Program) -> Port:
+    own_kinds = {STEP_COUNT: Kind.STEP_COUNT, ACTIONS: Kind.ACTIONS, OBSERVATIONS: Kind.OBSERVATIONS}
+    own_kinds |= {name: Kind.MEMORY for memory in program.memories for name in (memory.input_name, memory.output_name)}
+    example = program.examples.get(value.name)
+    is_finite = example is None or not bool(np.isinf(to_numpy(example)).any())
+    port = Port(value.name, value.dtype, value.shape, own_kinds.get(value.name), finite=is_finite)
+    if port.kind is not None:
+        return port
+    described = {name: item for name, item in checked_metadata(env).items() if isinstance(item, dict)}
+    return with_semantics(port, described | env.context_manager().metadata)
+
+
+def _width(interface: Interface, name: str) -> int | str | None:
+    """The size of the last dimension of an output."""
+    shape = next((value.shape for value in interface.outputs if value.name == name), None)
+    return shape[-1] if shape else None
+
+
+def _sim_dt(metadata: dict[str, Any]) -> float | None:
+    """Seconds between two simulation steps, where the environment's metadata has a positive number for them."""
+    for key, seconds in (("sim_dt", float), ("update_rate", lambda rate: 1 / float(rate))):
+        try:
+            value = seconds(metadata[key])
+        except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):
+            continue
+        if math.isfinite(value) and value > 0 and not isinstance(metadata[key], bool):
+            return value
+    return None
+
+
+def describe_memory(memory: MemoryPort) -> Memory:
+    """What the contract says of a memory."""
+    return Memory(
+        name=memory.name,
+        input=memory.input_name,
+        output=memory.output_name,
+        initial=encode_array(to_numpy(memory.initial)),
+        carried=memory.carried,
+        written_by_observations=memory.written_by_observations,
+    )
+
+
+def _frozen(item: FrozenTensor) -> Frozen:
+    elements = None if item.elements is None else item.elements.tolist()
+    return Frozen(item.name, str(item.value.dtype), item.shape, digest(item.value), elements, item.declared)

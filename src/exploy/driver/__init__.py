@@ -1,0 +1,1 @@
+"""The export itself: its options, the order of work, the writing."""

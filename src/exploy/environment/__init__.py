@@ -1,0 +1,1 @@
+"""What users implement and register: environments, actors, components."""

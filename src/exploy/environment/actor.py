@@ -1,0 +1,110 @@
+"""Exportable actors: the policy network, with its state between steps."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from exploy.environment.components import Memory
+from exploy.environment.context_manager import ContextManager
+from exploy.errors import ActorError
+
+
+class ExportableActor(torch.nn.Module, ABC):
+    """Interface of an actor that can be exported."""
+
+    @abstractmethod
+    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        """Compute actions from a batch of observations of shape (batch_size, obs_dim)."""
+
+    def reset(self, dones: torch.Tensor) -> None:
+        """Reset the internal state of those environments whose flag in `dones` (batch_size,) is True."""
+
+    def get_state(self) -> tuple[torch.Tensor, ...] | None:
+        """The internal state (for example of an RNN) as a tuple of tensors, or None if there is none."""
+        return None
+
+
+class _WrappedActor(ExportableActor):
+    """A plain module seen as an ExportableActor; hands `reset` and `get_state` on where the module has them."""
+
+    def __init__(self, actor: torch.nn.Module):
+        super().__init__()
+        self.actor = actor
+        self.training = getattr(actor, "training", False)  # a frozen script module has no such flag
+
+    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.actor(obs)
+        return result
+
+    def reset(self, dones: torch.Tensor) -> None:
+        reset: Any = getattr(self.actor, "reset", None)
+        if reset is not None:
+            reset(dones)
+
+    def get_state(self) -> tuple[torch.Tensor, ...] | None:
+        get_state: Any = getattr(self.actor, "get_state", None)
+        if get_state is None:
+            return None
+        state: tuple[torch.Tensor, ...] | None = get_state()
+        return state
+
+
+def make_exportable_actor(actor: torch.nn.Module) -> ExportableActor:
+    """See a module as an ExportableActor; its own `reset(dones)` and `get_state()` are kept.
+
+    Raises:
+        ActorError: If it is no torch.nn.Module.
+    """
+    if isinstance(actor, ExportableActor):
+        return actor
+    if not isinstance(actor, torch.nn.Module):
+        raise ActorError(
+            f"An actor must be a torch.nn.Module, got {type(actor).__name__}. "
+            "Wrap a plain function in a module with a forward(obs)."
+        )
+    return _WrappedActor(actor)
+
+
+def unwrapped(actor: torch.nn.Module) -> torch.nn.Module:
+    """The user's own module behind an actor of make_exportable_actor()."""
+    return actor.actor if isinstance(actor, _WrappedActor) else actor
+
+
+def add_actor_memory(
+    context_manager: ContextManager, get_hidden_states_func: Callable[[], tuple[torch.Tensor, ...] | None]
+) -> None:
+    """Register each hidden state of an actor as a Memory called `actor_state_0`, `actor_state_1`, …
+
+    Args:
+        context_manager: Where to add the memories.
+        get_hidden_states_func: Returns the current hidden states, usually `actor.get_state`.
+
+    Raises:
+        ActorError: If there is no state yet.
+    """
+    states = _states(get_hidden_states_func)
+
+    def callback(index: int) -> Callable[[], torch.Tensor]:
+        return lambda: _states(get_hidden_states_func, len(states))[index]
+
+    context_manager.add_components(
+        [Memory(name=f"actor_state_{index}", get_from_env_cb=callback(index)) for index in range(len(states))]
+    )
+
+
+def _states(
+    get_hidden_states_func: Callable[[], tuple[torch.Tensor, ...] | None], expected: int | None = None
+) -> tuple[torch.Tensor, ...]:
+    states = get_hidden_states_func()
+    if isinstance(states, torch.Tensor):
+        states = (states,)
+    if not states:
+        raise ActorError(
+            "The actor has no hidden state yet. Run it once before add_actor_memory(), "
+            "for example `actor(env.empty_actor_observations())`."
+        )
+    if expected is not None and len(states) != expected:
+        raise ActorError(f"The actor had {expected} hidden states when they were registered and has {len(states)} now.")
+    return states

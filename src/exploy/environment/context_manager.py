@@ -1,0 +1,292 @@
+"""Manages components for environment export.
+
+The ContextManager knows every Input, Output, Memory, Group and Connection of an environment, and refuses
+names that would clash in the exported file.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from exploy.environment.components import Connection, Constant, Group, Input, Memory, Output, TensorCallback
+from exploy.errors import ComponentError, DuplicateNameError, ReservedNameError
+
+__all__ = ["Connection", "ContextManager", "Group", "Input", "Memory", "Output"]
+
+_RESERVED_NAMES = frozenset({"actions", "obs"})
+_RESERVED_PREFIXES = ("ctx.", "memory.")
+
+Component = Input | Output
+
+
+class ContextManager:
+    """Manages all components (inputs, outputs, memory) for an environment export."""
+
+    def __init__(self) -> None:
+        self._components: dict[str, Component] = {}
+        self._groups: dict[str, Group] = {}
+        self._connections: dict[str, Connection] = {}
+        self._constants: dict[str, Constant] = {}
+        self._modules: list[torch.nn.Module] = []
+
+    def add_component(self, component: Input | Output | Connection) -> None:
+        """Add an Input, Output, Memory or Connection.
+
+        Raises:
+            DuplicateNameError: If its name is taken; an AssertionError and a KeyError.
+            ReservedNameError: If the file format uses the name for itself.
+        """
+        self.add_components([component])
+
+    def add_components(self, components: Iterable[Input | Output | Connection]) -> None:
+        """Add several components; either all of them are added or none.
+
+        Raises:
+            DuplicateNameError: If any name is taken or given twice.
+            ReservedNameError: If the file format uses a name for itself.
+        """
+        self._commit(_Additions.of_components(components))
+
+    def add_group(self, group: Group) -> None:
+        """Add a group with all its items and nested groups; either all of it is added or nothing.
+
+        Raises:
+            DuplicateNameError: If the name of the group or of an item is taken.
+            ReservedNameError: If the file format uses a name for itself.
+        """
+        if not isinstance(group, Group):
+            raise ComponentError(f"add_group() takes a Group, got {type(group).__name__}.")
+        self._commit(_Additions.of_group(group))
+
+    def add_constant(self, name: str, callback: TensorCallback) -> None:
+        """Declare that a tensor is meant to be stored in the file with the value that it has at export.
+
+        `check_environment()` and the export then say nothing about it, and the file lists it under this name.
+
+        Args:
+            name: Name of the constant.
+            callback: Returns the environment's own tensor, such as `lambda: env.gains`.
+
+        Raises:
+            DuplicateNameError: If the name is taken.
+        """
+        self.assert_unique_name(name)
+        constant = Constant(name, callback)
+        constant.join(())
+        self._constants[name] = constant
+
+    def get_constants(self) -> list[Constant]:
+        """All declared constants."""
+        return list(self._constants.values())
+
+    def remove_component(self, name: str) -> None:
+        """Take an Input, Output or Memory back, by its full name; nothing happens if there is none."""
+        self._components.pop(name, None)
+
+    def _commit(self, additions: "_Additions") -> None:
+        seen_names: set[str] = set()
+        seen_ids: set[int] = set()
+        for name, item in additions.named():
+            self.assert_unique_name(name)
+            if name in seen_names:
+                raise DuplicateNameError(f"The name {name!r} is given twice in one call; names must be unique.")
+            seen_names.add(name)
+            if isinstance(item, Component):
+                _refuse_reserved(name, item)
+                self.assert_unique_id(item.id, name)
+                _refuse_foreign(item)
+                if item.id in seen_ids:
+                    raise DuplicateNameError(f"{item} is given twice in one call; add it once.")
+                seen_ids.add(item.id)
+        for scope, component in additions.components:
+            component.join(scope)
+            self._components[component.name] = component
+        self._groups.update(additions.groups)
+        self._connections.update({connection.name: connection for connection in additions.connections})
+
+    def get_input_components(self) -> list[Input]:
+        """All Inputs, Memories included, in the order in which they were added."""
+        return [item for item in self._components.values() if isinstance(item, Input)]
+
+    def get_connection_components(self) -> list[Connection]:
+        """All Connections."""
+        return list(self._connections.values())
+
+    def get_output_components(self) -> list[Output]:
+        """All Outputs, Memories included, in the order in which they were added."""
+        return [item for item in self._components.values() if isinstance(item, Output)]
+
+    def get_memory_components(self) -> list[Memory]:
+        """All Memories."""
+        return [item for item in self._components.values() if isinstance(item, Memory)]
+
+    def get_component_by_name(self, name: str) -> Input | Output | None:
+        """The component of that full name, or of that short name where only one has it; else None."""
+        if name in self._components:
+            return self._components[name]
+        matches = [item for item in self._components.values() if item.short_name == name]
+        return matches[0] if len(matches) == 1 else None
+
+    def read_inputs(self) -> None:
+        """Refresh the data of all Inputs and Memories from the environment."""
+        for component in self.get_input_components():
+            component.read()
+
+    def write_connections(self) -> None:
+        """Run all connections, in the order in which they were added."""
+        for connection in self._connections.values():
+            connection.write()
+
+    def get_inputs(self, to_numpy: bool = False) -> dict[str, torch.Tensor] | dict[str, np.ndarray]:
+        """Data of the last read of each Input and Memory, by port name.
+
+        Args:
+            to_numpy: Return numpy copies instead of torch tensors.
+        """
+        components = self.get_input_components()
+        if to_numpy:
+            return {item.input_name: item.input_data_numpy for item in components}
+        return {item.input_name: item.input_data for item in components}
+
+    def get_input_names(self) -> list[str]:
+        """Port names of all Inputs and Memories."""
+        return [item.input_name for item in self.get_input_components()]
+
+    def get_outputs(self, to_numpy: bool = False) -> dict[str, torch.Tensor] | dict[str, np.ndarray]:
+        """Current values of all Outputs and Memories, by port name.
+
+        Args:
+            to_numpy: Return numpy copies instead of torch tensors.
+        """
+        components = self.get_output_components()
+        if to_numpy:
+            return {item.output_name: item.value_numpy for item in components}
+        return {item.output_name: item.value for item in components}
+
+    def get_output_names(self) -> list[str]:
+        """Port names of all Outputs and Memories."""
+        return [item.output_name for item in self.get_output_components()]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Metadata of every component and group that has some, by full name."""
+        described: dict[str, Component | Group] = {**self._components, **self._groups}
+        return {name: item.metadata for name, item in described.items() if item.metadata is not None}
+
+    def assert_unique_name(self, name: str) -> None:
+        """Check that no component, group, connection or constant has this name.
+
+        Raises:
+            DuplicateNameError: If one has; a KeyError and an AssertionError.
+        """
+        for kind, known in (
+            ("component", self._components),
+            ("group", self._groups),
+            ("connection", self._connections),
+            ("constant", self._constants),
+        ):
+            if name in known:
+                raise DuplicateNameError(
+                    f"A {kind} called {name!r} exists already. Names must be unique across components, groups, "
+                    "connections and constants; choose another one."
+                )
+
+    def assert_unique_id(self, id: int, name: str | None = None) -> None:
+        """Check that no component has this id, in other words that the same object is not added twice.
+
+        Raises:
+            DuplicateNameError: If one has; a KeyError and an AssertionError.
+        """
+        for known in self._components.values():
+            if known.id == id:
+                raise DuplicateNameError(
+                    f"{name or 'The component'} is the same object as {known.name!r}, which was added before. "
+                    "Make a new component for each port."
+                )
+
+    def add_module(self, module: torch.nn.Module) -> None:
+        """Register a module that the observation or action code calls, so that its weights are known as such.
+
+        Raises:
+            ComponentError: If it is no torch.nn.Module.
+        """
+        if not isinstance(module, torch.nn.Module):
+            raise ComponentError(f"add_module() takes a torch.nn.Module, got {type(module).__name__}.")
+        if not any(module is known for known in self._modules):
+            self._modules.append(module)
+
+    @property
+    def modules(self) -> tuple[torch.nn.Module, ...]:
+        """All registered modules, in the order in which they were added."""
+        return tuple(self._modules)
+
+
+@dataclass(frozen=True)
+class _Additions:
+    """What one call adds, flattened, so that it can be checked as a whole before anything is kept."""
+
+    components: list[tuple[tuple[str, ...], Component]]
+    groups: dict[str, Group]
+    connections: list[Connection]
+    group_names: list[str]
+
+    @classmethod
+    def of_components(cls, items: Iterable[Input | Output | Connection]) -> "_Additions":
+        additions = cls([], {}, [], [])
+        for item in items:
+            if isinstance(item, Connection):
+                additions.connections.append(item)
+            elif isinstance(item, Component):
+                additions.components.append(((), item))
+            else:
+                raise ComponentError(
+                    f"Expected an Input, Output, Memory or Connection, got {type(item).__name__}."
+                    + (" Use add_group() for groups." if isinstance(item, Group) else "")
+                )
+        return additions
+
+    @classmethod
+    def of_group(cls, group: Group) -> "_Additions":
+        additions = cls([], {}, [], [])
+        additions._collect(group, ())
+        return additions
+
+    def _collect(self, group: Group, outer: tuple[str, ...]) -> None:
+        scope = (*outer, group.name)
+        self.group_names.append(".".join(scope))
+        self.groups[".".join(scope)] = group
+        for item in group.items:
+            if isinstance(item, Group):
+                self._collect(item, scope)
+            else:
+                self.components.append((scope, item))
+
+    def named(self) -> Iterator[tuple[str, object]]:
+        for name in self.group_names:
+            yield name, None
+        for scope, component in self.components:
+            yield ".".join((*scope, component.short_name)), component
+        for connection in self.connections:
+            yield connection.name, connection
+
+
+def _refuse_foreign(component: Component) -> None:
+    if component.is_registered:
+        raise DuplicateNameError(
+            f"{component} belongs to a context manager already, where it would change its name. "
+            "Make a new component for each context manager."
+        )
+
+
+def _refuse_reserved(name: str, component: Component) -> None:
+    if isinstance(component, Memory):
+        return
+    if name in _RESERVED_NAMES or name.startswith(_RESERVED_PREFIXES):
+        raise ReservedNameError(
+            f"{type(component).__name__} cannot be called {name!r}: the file format uses 'actions', 'obs', "
+            "'ctx.*' and 'memory.*' for its own ports. Choose another name, or register a Memory, "
+            "whose ports are called memory.NAME.in and memory.NAME.out."
+        )

@@ -1,0 +1,114 @@
+"""Abstract base class for exportable environments.
+
+An adapter around an existing environment implements this interface, so that the exporter can record its
+observation computation and action processing, and the evaluator can step it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from exploy.environment.context_manager import ContextManager
+from exploy.errors import EnvironmentError
+
+
+class ExportableEnvironment(ABC):
+    """What the exporter and the evaluator need to know of an environment.
+
+    One policy step of the exported file is: connections, command updates, `compute_observations()`, the
+    actor, `process_actions()`, `apply_actions()`. One sub-step is: connections, `apply_actions()`.
+    """
+
+    def __init__(self) -> None:
+        self._context_manager = ContextManager()
+        self._command_updates: list[Callable[[], None]] = []
+
+    def context_manager(self) -> ContextManager:
+        """The manager that holds this environment's components."""
+        if not hasattr(self, "_context_manager"):
+            raise EnvironmentError(f"{type(self).__name__}.__init__() must call super().__init__() first.")
+        return self._context_manager
+
+    @abstractmethod
+    def compute_observations(self) -> torch.Tensor:
+        """Compute the observations from the current state, in torch operations only."""
+
+    @abstractmethod
+    def process_actions(self, actions: torch.Tensor) -> None:
+        """Turn raw actions into targets; called once a policy step."""
+
+    @abstractmethod
+    def apply_actions(self) -> None:
+        """Apply processed actions (for example joint targets); called every simulation step."""
+
+    @abstractmethod
+    def prepare_export(self) -> None:
+        """Bring the environment into the state to export from. Called before each export."""
+
+    @abstractmethod
+    def empty_actor_observations(self) -> torch.Tensor:
+        """A tensor of the observation's shape and dtype."""
+
+    @abstractmethod
+    def empty_actions(self) -> torch.Tensor:
+        """A tensor of the actions' shape and dtype."""
+
+    @abstractmethod
+    def metadata(self) -> dict[str, Any]:
+        """Metadata to store in the file: strings as they are, other values as JSON."""
+
+    @property
+    @abstractmethod
+    def decimation(self) -> int:
+        """Number of simulation steps in a policy step; 1 or more."""
+
+    @abstractmethod
+    def register_evaluation_hooks(
+        self,
+        update: Callable[[], None],
+        reset: Callable[[], None],
+        evaluate_substep: Callable[[int], None],
+    ) -> None:
+        """Keep three functions that the environment calls while it steps, for comparison at every sub-step.
+
+        An environment that calls none of them is compared at the policy rate only.
+
+        Args:
+            update: To be called when the state is final, before observations are computed from it.
+            reset: To be called right after a reset.
+            evaluate_substep: To be called with the number of the sub-step after each `apply_actions()`,
+                before the simulator moves; 0 on the policy step's own.
+        """
+
+    @abstractmethod
+    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
+        """Step the environment by one policy step.
+
+        Returns:
+            The next observations, and whether the environment was reset.
+        """
+
+    @abstractmethod
+    def get_observation_names(self) -> list[str]:
+        """One name for each element of the observation."""
+
+    @abstractmethod
+    def observations_reset(self) -> torch.Tensor:
+        """The observations of the current state; used at the start of an evaluation and after a reset."""
+
+    def register_command_update(self, command_update: Callable[[], None]) -> None:
+        """Register a function that updates commands, called before observations are computed.
+
+        Raises:
+            EnvironmentError: If it cannot be called.
+        """
+        if not callable(command_update):
+            raise EnvironmentError(f"A command update must be callable, got {type(command_update).__name__}.")
+        self._command_updates.append(command_update)
+
+    @property
+    def command_updates(self) -> list[Callable[[], None]]:
+        """The registered command updates, in order."""
+        return list(self._command_updates)

@@ -1,5 +1,0 @@
-"""Policies of Stable-Baselines3 and sb3-contrib, with what their vectorised wrappers do to observations."""
-
-from exploy.exporter.frameworks.sb3.export import actor_from_checkpoint, actor_from_model, export_policy
-
-__all__ = ["actor_from_checkpoint", "actor_from_model", "export_policy"]

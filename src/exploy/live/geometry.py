@@ -1,0 +1,108 @@
+"""Where a tensor lies in memory.
+
+Memory is compared by address, not by tensor or storage identity: bridges such as `torch.from_numpy` make a new
+storage over the same memory at every read.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.nn.parameter import is_lazy
+
+
+def has_memory(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is an ordinary one: strided, with storage of its own that can be looked at."""
+    return (
+        tensor.layout is torch.strided
+        and not tensor.is_nested
+        and tensor.device.type != "meta"
+        and not is_lazy(tensor)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        and not isinstance(tensor, FakeTensor)
+    )
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Address, shape and strides (in elements) of a tensor."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> "Geometry":
+        """Read the geometry of a live tensor."""
+        return cls(tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
+
+    @property
+    def itemsize(self) -> int:
+        """Size of one element in bytes."""
+        return self.dtype.itemsize
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def start(self) -> int:
+        """Address of the first byte."""
+        return self.address
+
+    @property
+    def stop(self) -> int:
+        """Address after the last byte; the start where the tensor is empty."""
+        if self.numel == 0:
+            return self.address
+        span = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
+        return self.address + (span + 1) * self.itemsize
+
+    @cached_property
+    def elements(self) -> np.ndarray:
+        """Sorted addresses of all elements, each once."""
+        offsets = np.zeros((), dtype=np.int64)
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            offsets = offsets[..., None] + np.arange(size, dtype=np.int64) * stride
+        return np.unique(self.address + offsets * self.itemsize)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the elements fill the range from start to stop without gap or repetition."""
+        return self.numel * self.itemsize == self.stop - self.start and self.elements.size == self.numel
+
+    @property
+    def repeats_elements(self) -> bool:
+        """Whether one memory cell appears at several indices, as in an expanded tensor."""
+        return self.elements.size != self.numel
+
+    def overlaps(self, other: "Geometry") -> bool:
+        """Whether the two have a byte in common."""
+        if self.start >= other.stop or other.start >= self.stop:
+            return False
+        if self.is_dense and other.is_dense:
+            return True
+        if self.itemsize != other.itemsize:
+            return True
+        return bool(np.intersect1d(self.elements, other.elements, assume_unique=True).size)
+
+    def contains(self, other: "Geometry") -> bool:
+        """Whether every element of the other is one of this one's."""
+        if other.start < self.start or other.stop > self.stop:
+            return False
+        return self.is_dense or bool(np.isin(other.elements, self.elements, assume_unique=True).all())
+
+    def same_place(self, other: "Geometry") -> bool:
+        """Whether the two are the same tensor but for the Python object; strides of size-1 dimensions do not count."""
+        return (self.address, self.shape, self.dtype) == (
+            other.address,
+            other.shape,
+            other.dtype,
+        ) and self._effective_strides() == other._effective_strides()
+
+    def _effective_strides(self) -> list[int]:
+        return [stride for size, stride in zip(self.shape, self.strides, strict=True) if size != 1]

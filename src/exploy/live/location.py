@@ -1,0 +1,83 @@
+"""Which line of the user's own code is running, or raised."""
+
+import inspect
+import os
+import sys
+import types
+
+import torch
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__))
+_INTERNAL = (_TORCH + os.sep, _PACKAGE + os.sep)
+_LIKE_THE_USERS = os.path.join(_PACKAGE, "demo") + os.sep  # an environment as users write theirs
+_STAGE_RUNNERS: set[str] = set()
+UNKNOWN = "an unknown place"
+
+
+def runs_stages(filename: str) -> None:
+    """Say that a file of exploy's calls the stages of an environment: frames outside of it have called nothing."""
+    _STAGE_RUNNERS.add(filename)
+
+
+def calling_line() -> str:
+    """`file:line (in function)` of the innermost running frame that belongs to neither torch nor the exporter."""
+    frame = _calling_frame()
+    return UNKNOWN if frame is None else describe(frame.f_code, frame.f_lineno)
+
+
+def calling_code() -> types.CodeType | None:
+    """The innermost running function that belongs to neither torch nor the exporter; None if there is none."""
+    frame = _calling_frame()
+    return None if frame is None else frame.f_code
+
+
+def calling_codes() -> list[types.CodeType]:
+    """All running functions that belong to neither torch nor the exporter, outermost first."""
+    codes = []
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_user_code(frame.f_code):
+            codes.append(frame.f_code)
+        frame = frame.f_back
+    return codes[::-1]
+
+
+def definition(function: object) -> str:
+    """`file:line (in function)` of where a function or method of the user's is defined."""
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    return describe(code, code.co_firstlineno) if isinstance(code, types.CodeType) else UNKNOWN
+
+
+def _calling_frame() -> types.FrameType | None:
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and not is_user_code(frame.f_code):
+        if frame.f_code.co_filename in _STAGE_RUNNERS:
+            return None  # the exporter itself has called
+        frame = frame.f_back
+    return frame
+
+
+def raising_line(error: BaseException) -> str:
+    """`file:line (in function)` of the innermost frame of user code that an exception passed through."""
+    traceback, place = error.__traceback__, UNKNOWN
+    while traceback is not None:
+        if is_user_code(traceback.tb_frame.f_code):
+            place = describe(traceback.tb_frame.f_code, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return place
+
+
+def is_user_code(code: types.CodeType) -> bool:
+    """Whether a function belongs to neither torch nor the exporter."""
+    return not is_internal(code.co_filename) and not code.co_filename.startswith("<")
+
+
+def is_internal(filename: str) -> bool:
+    """Whether a file belongs to torch or the exporter."""
+    return filename.startswith(_INTERNAL) and not filename.startswith(_LIKE_THE_USERS)
+
+
+def describe(code: types.CodeType, line: int) -> str:
+    """`file:line (in function)`, as messages show a place."""
+    return f"{code.co_filename}:{line} (in {code.co_name})"

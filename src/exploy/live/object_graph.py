@@ -1,0 +1,321 @@
+"""A bounded walk over the attributes of live objects, without calling any code of theirs.
+
+Properties are never evaluated: only `__dict__`, `__slots__`, containers and, on request, closures are followed.
+"""
+
+import ast
+import collections
+import contextlib
+import enum
+import functools
+import logging
+import random
+import re
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+
+MAX_DEPTH = 64
+MAX_OBJECTS = 200_000
+
+_LEAVES = (
+    str, bytes, bytearray, int, float, complex, bool, type(None), type, types.ModuleType, types.CodeType,
+    torch.Tensor, torch.dtype, torch.device, torch.Generator, np.ndarray, np.generic, np.random.Generator,
+    logging.Logger, threading.Thread, weakref.ref, types.CellType, random.Random, np.random.RandomState,
+    enum.Enum,
+)  # fmt: skip
+_SCALARS = frozenset({str, bytes, int, float, complex, bool, type(None)})
+_CONTAINERS = (
+    dict, types.MappingProxyType, list, tuple, set, collections.deque,
+    types.MethodType, types.FunctionType, functools.partial,
+)  # fmt: skip
+_DATA = (bool, int, float, str, type(None), torch.Tensor, np.ndarray, list, dict)
+_LIBRARIES = frozenset({"torch", "numpy"})
+_MODULE_DICTS = ("_parameters", "_buffers", "_modules")
+_MISSING = object()
+
+
+Answer = TypeVar("Answer")
+
+
+def asked_once(question: Callable[[type], Answer]) -> Callable[[type], Answer]:
+    """Ask about each type once; by identity, since a metaclass may know no hash."""
+    known: dict[int, tuple[type, Answer]] = {}
+
+    def ask(kind: type) -> Answer:
+        entry = known.get(id(kind))
+        if entry is None:
+            entry = known[id(kind)] = (kind, question(kind))
+        return entry[1]
+
+    return ask
+
+
+def is_a(value: object, kinds: type | tuple[type, ...] | types.UnionType) -> bool:
+    """Like isinstance(), but without asking the object, which may be one that stands for another."""
+    return issubclass(type(value), kinds)
+
+
+class Found(NamedTuple):
+    """An object that the walk met, and the way that leads to it, as one would write it in Python."""
+
+    path: str
+    value: Any
+
+
+def walk(roots: dict[str, object], *, closures: bool = False, skip: tuple[type, ...] = ()) -> Iterator[Found]:
+    """Yield every object that can be reached from the roots, each once, nearest first.
+
+    Stops after MAX_OBJECTS objects and below MAX_DEPTH steps; what lies beyond is not seen.
+
+    Args:
+        roots: Objects to start from, by the name that their paths start with.
+        closures: Also follow the variables that functions have captured.
+        skip: Types whose instances are not entered.
+    """
+    queue = collections.deque((Found(name, value), 0) for name, value in roots.items())
+    seen = {id(value): value for value in roots.values()}
+    while queue:
+        found, depth = queue.popleft()
+        yield found
+        if depth == MAX_DEPTH or len(seen) == MAX_OBJECTS:
+            continue
+        if _is_leaf(type(found.value)) or is_a(found.value, skip):
+            continue
+        for child in _children(found, closures):
+            if id(child.value) not in seen and len(seen) < MAX_OBJECTS:
+                seen[id(child.value)] = child.value
+                queue.append((child, depth + 1))
+
+
+def state_of(value: object) -> dict[str, Any]:
+    """The attributes of an object, from `__dict__` and `__slots__`, and the data of its class."""
+    return {**class_data(type(value)), **slots_of(value), **instance_dict(value)}
+
+
+def slots_of(value: object) -> dict[str, Any]:
+    """The attributes of an object that live in `__slots__` and are set."""
+    state: dict[str, Any] = {}
+    for slot in _slots(type(value)):
+        with contextlib.suppress(AttributeError):
+            state[slot.__name__] = slot.__get__(value)
+    return state
+
+
+def has_slots(kind: type) -> bool:
+    """Whether a class declares any slots."""
+    return bool(_slots(kind))
+
+
+def class_data(kind: type) -> dict[str, Any]:
+    """The attributes of a class of the user's that are neither functions nor descriptors: numbers, tensors, lists."""
+    return {name: owner.__dict__[name] for name, owner in data_owners(kind) if name in owner.__dict__}
+
+
+def instance_dict(value: object) -> dict[str, Any]:
+    """The `__dict__` of an object itself (not a copy), or an empty dictionary where it has none."""
+    try:
+        attributes = object.__getattribute__(value, "__dict__")
+    except Exception:  # none, or one that the class computes
+        return {}
+    return attributes if type(attributes) is dict else {}
+
+
+@asked_once
+def data_owners(kind: type) -> tuple[tuple[str, type], ...]:
+    """Names of a class's own data, each with the class that holds it; classes of libraries have none."""
+    owners = [owner for owner in reversed(kind.__mro__) if not _is_of_a_library(owner)]
+    found = {
+        name: owner
+        for owner in owners
+        for name, value in owner.__dict__.items()
+        if not name.startswith(("__", "_abc_")) and isinstance(value, _DATA)
+    }
+    return tuple(found.items())
+
+
+def _is_of_a_library(kind: type) -> bool:
+    module = str(kind.__module__)
+    root = module.partition(".")[0]
+    return root in _LIBRARIES or root in sys.stdlib_module_names or _is_own(module)
+
+
+def _is_own(module: str) -> bool:
+    """Whether a module is one of exploy's; the demo's are like those of users."""
+    return module.startswith("exploy.") and not module.startswith("exploy.demo.")
+
+
+@asked_once
+def _slots(kind: type) -> tuple[types.MemberDescriptorType, ...]:
+    slots = []
+    for owner in kind.__mro__:
+        names = owner.__dict__.get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            slot = owner.__dict__.get(name)
+            if isinstance(slot, types.MemberDescriptorType):
+                slots.append(slot)
+    return tuple(slots)
+
+
+@asked_once
+def _is_leaf(kind: type) -> bool:
+    return issubclass(kind, _LEAVES)
+
+
+@asked_once
+def _is_empty(kind: type) -> bool:
+    """Whether instances of a type are numbers, texts or None, or have no attributes or items to look at."""
+    if kind in _SCALARS:
+        return True
+    return not (kind.__dictoffset__ or _slots(kind) or issubclass(kind, (*_LEAVES, *_CONTAINERS)))
+
+
+def resolve(root: object, path: str) -> Any:
+    """Follow the path of a walk from its root again, as the objects are now; None where it leads nowhere."""
+    value, steps = root, _steps(path)
+    if steps is None:
+        return None
+    for is_attribute, name in steps:
+        value = _attribute(value, name) if is_attribute else _item(value, name)
+        if value is _MISSING:
+            return None
+    return value
+
+
+def resolve_in(roots: dict[str, object], path: str) -> Any:
+    """Follow a path from whichever root it starts with; None where it leads nowhere."""
+    root = re.split(r"[.\[]", path, maxsplit=1)[0]
+    return resolve(roots[root], path) if root in roots else None
+
+
+def can_be_followed(path: str) -> bool:
+    """Whether a path is Python that leads from object to object by names and by keys that are literals."""
+    return _steps(path) is not None
+
+
+@functools.lru_cache(maxsize=100_000)
+def _steps(path: str) -> tuple[tuple[bool, Any], ...] | None:
+    """The steps of a path behind its root: (is an attribute, its name or key); None if it is no such path."""
+    steps: list[tuple[bool, Any]] = []
+    try:
+        node = ast.parse(path, mode="eval").body
+        while not isinstance(node, ast.Name):
+            if isinstance(node, ast.Attribute):
+                steps.append((True, node.attr))
+            elif isinstance(node, ast.Subscript):
+                steps.append((False, ast.literal_eval(node.slice)))
+            else:
+                return None
+            node = node.value
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    return tuple(reversed(steps))
+
+
+def _attribute(value: object, name: str) -> Any:
+    state = state_of(value)
+    if name in state:
+        return state[name]
+    for part in _MODULE_DICTS if isinstance(value, torch.nn.Module) else ():
+        if name in (state.get(part) or {}):
+            return state[part][name]
+    return _MISSING
+
+
+def _item(value: Any, key: object) -> Any:
+    try:
+        return value[key]
+    except Exception:
+        return _MISSING
+
+
+@asked_once
+def _is_simple(kind: type) -> bool:
+    """Whether all that instances of a type hold is in their dictionary."""
+    return not (has_slots(kind) or data_owners(kind) or issubclass(kind, (*_CONTAINERS, torch.nn.Module)))
+
+
+@asked_once
+def _parts_of(kind: type) -> Callable[[str, Any], Iterable[tuple[str, Any]]]:
+    """How to list the parts of objects of a type, by path, without running any code of theirs."""
+    for kinds, parts in (
+        (dict, lambda path, value: ((f"{path}[{_key(key)}]", item) for key, item in list(dict.items(value)))),
+        (types.MappingProxyType, lambda path, value: ((f"{path}[{_key(key)}]", item) for key, item in value.items())),
+        (list, lambda path, value: _numbered(path, list.__iter__(value))),
+        (tuple, lambda path, value: _numbered(path, tuple.__iter__(value))),
+        (collections.deque, lambda path, value: _numbered(path, collections.deque.__iter__(value))),
+        (torch.nn.Module, _parts_of_module),
+    ):
+        if issubclass(kind, kinds):
+            return parts
+    return lambda path, value: ((f"{path}.{name}", item) for name, item in state_of(value).items())
+
+
+def _numbered(path: str, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    return ((f"{path}[{index}]", item) for index, item in enumerate(items))
+
+
+def _key(key: object) -> str:
+    try:
+        return repr(key)
+    except Exception:
+        return f"<{type(key).__name__}>"
+
+
+def _children(found: Found, closures: bool) -> Iterable[Found]:
+    """What an object holds, so far as there is anything to look at in that."""
+    path, value = found
+    kind = type(value)
+    if _is_simple(kind):
+        attributes = instance_dict(value).items()
+        return [Found(f"{path}.{name}", item) for name, item in attributes if not _is_empty(type(item))]
+    if issubclass(kind, types.MethodType | types.FunctionType | functools.partial):
+        return _captured(found) if closures else []
+    parts = [Found(where, item) for where, item in _parts_of(kind)(path, value) if not _is_empty(type(item))]
+    if kind.__dictoffset__ and issubclass(kind, _CONTAINERS):  # a dictionary, say, with attributes as well
+        attributes = instance_dict(value).items()
+        parts += [Found(f"{path}.{name}", item) for name, item in attributes if not _is_empty(type(item))]
+    return parts
+
+
+def _captured(found: Found) -> list[Found]:
+    """What a function, method or partial holds."""
+    path, value = found
+    if isinstance(value, types.MethodType):
+        return [Found(path, value.__self__)]
+    if isinstance(value, functools.partial):
+        return [Found(path, (value.func, value.args, value.keywords))]
+    return _closure(found)
+
+
+def _parts_of_module(path: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
+    state = dict(state_of(module))
+    parts = [state.pop(name, None) for name in _MODULE_DICTS]
+    named = {key: item for part in parts if isinstance(part, dict) for key, item in part.items()}
+    return ((_module_path(path, module, name), item) for name, item in {**state, **named}.items())
+
+
+def _module_path(path: str, module: torch.nn.Module, name: str) -> str:
+    """Containers of modules are asked by index or key, as one would write it."""
+    if isinstance(module, torch.nn.Sequential | torch.nn.ModuleList | torch.nn.ParameterList) and name.isdigit():
+        return f"{path}[{int(name)}]"
+    if isinstance(module, torch.nn.ModuleDict) and name in module._modules:
+        return f"{path}[{name!r}]"
+    return f"{path}.{name}"
+
+
+def _closure(found: Found) -> list[Found]:
+    function: types.FunctionType = found.value
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    children = []
+    for name, cell in cells:
+        with contextlib.suppress(ValueError):
+            children += [Found(name, cell), Found(name, cell.cell_contents)]
+    children.extend(Found(found.path, default) for default in function.__defaults__ or ())
+    return children

@@ -1,0 +1,93 @@
+"""The plain Python values that live objects hold: numbers, flags, texts, and None."""
+
+import enum
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from exploy.live.attribute_paths import BOOKKEEPING
+from exploy.live.object_graph import asked_once, data_owners, has_slots, instance_dict, is_a, state_of, walk
+
+_PLAIN = (bool, int, float, str, type(None), enum.Enum)
+_MISSING = object()
+
+
+class PythonValues:
+    """All plain values that can be reached from some objects, by path, and how they change. No property is called.
+
+    Args:
+        roots: Objects to start from, by the name that their paths start with.
+    """
+
+    def __init__(self, roots: dict[str, object]):
+        self.values: dict[str, object] = {}
+        self._holders: list[tuple[str, Any, dict[Any, Any]]] = []
+        for found in walk(roots, skip=BOOKKEEPING):
+            items = _items(found.value)
+            if items:
+                self._holders.append((found.path, found.value, dict(items)))
+                self.values.update(_plain(found.path, found.value, items))
+
+    def __len__(self) -> int:
+        """How many objects are looked at."""
+        return len(self._holders)
+
+    def changed(self) -> dict[str, object]:
+        """The plain values that are others now than at the start, or stand where something else stood.
+
+        Where an object was replaced by another, the paths below it are followed into the new one.
+        """
+        changed: dict[str, object] = {}
+        for path, holder, before in self._holders:
+            now = _items(holder)
+            if len(now) == len(before) and all(map(operator.is_, now.values(), before.values())):
+                continue
+            for key, value in now.items():
+                if value is not before.get(key, value):
+                    changed.update(self._change(_path_of(path, holder, key), before[key], value))
+        return changed
+
+    def _change(self, path: str, before: object, now: object) -> dict[str, object]:
+        if is_a(now, _PLAIN):
+            return {} if _same(before, now) else {path: now}
+        return {} if is_a(before, _PLAIN) else self._changed_below(path, now)
+
+    def _changed_below(self, path: str, replacement: object) -> dict[str, object]:
+        values: dict[str, object] = {}
+        for found in walk({path: replacement}, skip=BOOKKEEPING):
+            values.update(_plain(found.path, found.value, _items(found.value)))
+        return {
+            where: value
+            for where, value in values.items()
+            if where in self.values and not _same(self.values[where], value)
+        }
+
+
+def _plain(path: str, holder: object, items: dict[Any, Any]) -> dict[str, object]:
+    return {_path_of(path, holder, key): value for key, value in items.items() if is_a(value, _PLAIN)}
+
+
+def _items(holder: Any) -> dict[Any, Any]:
+    """What an object holds by name, index or key; the object's own dictionary where it has just that."""
+    return _way_to_look(type(holder))(holder)
+
+
+@asked_once
+def _way_to_look(kind: type) -> Callable[[Any], dict[Any, Any]]:
+    if issubclass(kind, dict):
+        return lambda holder: {key: value for key, value in list(dict.items(holder)) if isinstance(key, str | int)}
+    if issubclass(kind, list):
+        return lambda holder: dict(enumerate(list.__iter__(holder)))
+    if issubclass(kind, tuple):
+        return lambda holder: dict(enumerate(tuple.__iter__(holder)))
+    if issubclass(kind, (*BOOKKEEPING, type)):
+        return lambda holder: {}
+    return state_of if has_slots(kind) or data_owners(kind) else instance_dict
+
+
+def _path_of(path: str, holder: object, key: Any) -> str:
+    return f"{path}[{key!r}]" if is_a(holder, dict | list | tuple) else f"{path}.{key}"
+
+
+def _same(one: object, two: object) -> bool:
+    return type(one) is type(two) and (one == two or (one != one and two != two))

@@ -1,0 +1,274 @@
+"""Remembers live objects as they are, and puts them back: values, identities, bindings, flags, generators."""
+
+import collections
+import contextlib
+import operator
+import random
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_iter
+
+from exploy.live.geometry import has_memory
+from exploy.live.object_graph import asked_once, data_owners, has_slots, instance_dict, is_a, slots_of, walk
+
+_MISSING = object()
+
+
+class Snapshot:
+    """The state of everything that can be reached from some roots, and of the random generators.
+
+    Used as a context manager it restores on leaving, whether or not an error occurred. Tensor contents are kept
+    by storage, so that views and aliases cost nothing extra. Objects beyond the bounds of the walk are not seen;
+    `protect()` adds a tensor that turns up later, before it is written to. `generators` are those of numpy and Python
+    that were found.
+    """
+
+    def __init__(self, roots: dict[str, object]):
+        self._storages: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._tensors: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._arrays: list[tuple[np.ndarray, np.ndarray]] = []
+        self._attributes: list[tuple[str, dict[Any, Any], dict[Any, Any]]] = []
+        self._sequences: list[tuple[Any, list[Any]]] = []
+        self._sets: list[tuple[set[Any], set[Any]]] = []
+        self._slots: list[tuple[object, dict[str, Any]]] = []
+        self._cells: list[tuple[types.CellType, Any]] = []
+        self._restore_generators: list[Callable[[], object]] = _global_generators()
+        self._class_data: dict[tuple[type, str], Any] = {}
+        self.generators: list[np.random.Generator | np.random.RandomState | random.Random] = []
+        for path, value in walk(roots, closures=True):
+            _way_to_keep(type(value))(self, path, value)
+            if is_a(value, dict | list | collections.deque | set):
+                self._keep_attributes(path, value)
+            for name, owner in data_owners(type(value)):
+                self._class_data[owner, name] = owner.__dict__.get(name)
+
+    def __enter__(self) -> "Snapshot":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
+        self.restore()
+
+    def gradient_mode(self) -> contextlib.AbstractContextManager[Any]:
+        """The mode to run the environment's code in: no gradients, or inference mode where its tensors live in it.
+
+        In inference mode, caches that the code fills for the first time would keep tensors that no gradient can pass.
+        """
+        if any(tensor.is_inference() for tensor, _ in self._tensors):
+            return torch.inference_mode()
+        return torch.no_grad()
+
+    def protect(self, tensor: torch.Tensor) -> None:
+        """Remember the contents of a tensor's memory, unless that is done already."""
+        with disable_proxy_modes_tracing() if get_proxy_mode() is not None else contextlib.nullcontext():
+            if not has_memory(tensor):
+                return
+            storage = tensor.untyped_storage()
+            address = storage.data_ptr()
+            if address == 0 or address in self._storages:
+                return
+            flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
+            self._storages[address] = (flat, flat.clone())
+
+    def restore(self) -> None:
+        """Put everything back as it was when the snapshot was taken."""
+        # Inference mode is where tensors that were made in it, and all others, may be written to.
+        with torch._C.DisableTorchFunction(), torch.inference_mode():
+            self._restore()
+
+    def _restore(self) -> None:
+        for _, current, saved in self._attributes:
+            _restore_mapping(current, saved)
+        for sequence, items in self._sequences:
+            held = list(_iterator(sequence))
+            if len(held) != len(items) or any(a is not b for a, b in zip(held, items, strict=True)):
+                sequence.clear()
+                sequence.extend(items)
+        for members, saved_members in self._sets:
+            members.clear()
+            members.update(saved_members)
+        for holder, slots in self._slots:
+            current = slots_of(holder)
+            for name in current.keys() - slots.keys():
+                object.__delattr__(holder, name)
+            for name, value in slots.items():
+                if current.get(name, _MISSING) is not value:
+                    object.__setattr__(holder, name, value)
+        for cell, content in self._cells:
+            if cell.cell_contents is not content:
+                cell.cell_contents = content
+        for tensor, alias in self._tensors:
+            if tensor.data_ptr() != alias.data_ptr() or tensor.shape != alias.shape:
+                tensor.data = alias
+        for flat, content in self._storages.values():
+            if not torch.equal(flat, content):
+                flat.copy_(content)
+        for (owner, name), value in self._class_data.items():
+            if owner.__dict__.get(name) is not value:
+                type.__setattr__(owner, name, value)
+        for array, elements in self._arrays:
+            if array.dtype.kind == "O" or not np.array_equal(array, elements, equal_nan=array.dtype.kind in "fc"):
+                array[...] = elements
+        for restore_generator in self._restore_generators:
+            restore_generator()
+
+    def changed_python_state(self) -> list[str]:
+        """Plain numbers, strings and flags that differ from the snapshot, as `path: before -> now`."""
+        changes = []
+        for path, current, saved in self._attributes:
+            for key, before in saved.items():
+                now = current.get(key)
+                if isinstance(before, bool | int | float | str) and type(now) is type(before) and now != before:
+                    changes.append(f"{path}.{key}: {before!r} -> {now!r}")
+        return changes
+
+    def _keep_tensor(self, path: str, value: torch.Tensor) -> None:
+        if has_memory(value):
+            self._tensors.append((value, value.detach()))
+            self.protect(value)
+
+    def _keep_array(self, path: str, value: np.ndarray) -> None:
+        if value.flags.writeable:
+            self._arrays.append((value, value.copy()))
+
+    def _keep_mapping(self, path: str, value: dict[Any, Any]) -> None:
+        self._attributes.append((path, value, dict(dict.items(value))))
+
+    def _keep_sequence(self, path: str, value: Any) -> None:
+        self._sequences.append((value, list(_iterator(value))))
+
+    def _keep_cell(self, path: str, value: types.CellType) -> None:
+        self._cells.append((value, value.cell_contents))
+
+    def _keep_set(self, path: str, value: set[Any]) -> None:
+        self._sets.append((value, set(set.__iter__(value))))
+
+    def _keep_torch_generator(self, path: str, value: torch.Generator) -> None:
+        state = value.get_state()
+        self._restore_generators.append(lambda: value.set_state(state))
+
+    def _keep_numpy_generator(self, path: str, value: np.random.Generator) -> None:
+        self.generators.append(value)
+        self._restore_generators.append(_numpy_restorer(value))
+
+    def _keep_old_numpy_generator(self, path: str, value: np.random.RandomState) -> None:
+        self.generators.append(value)
+        state = value.get_state()
+        self._restore_generators.append(lambda: value.set_state(state))
+
+    def _keep_python_generator(self, path: str, value: random.Random) -> None:
+        if isinstance(value, random.SystemRandom):
+            return  # it has no state
+        self.generators.append(value)
+        state = value.getstate()
+        self._restore_generators.append(lambda: value.setstate(state))
+
+    def _keep_attributes(self, path: str, value: object) -> None:
+        attributes = instance_dict(value)
+        if attributes or type(value).__dictoffset__:
+            self._attributes.append((path, attributes, dict(attributes)))
+
+    def _keep_slots(self, path: str, value: object) -> None:
+        self._slots.append((value, slots_of(value)))
+        self._keep_attributes(path, value)
+
+    def _keep_module(self, path: str, value: torch.nn.Module) -> None:
+        self._keep_slots(path, value)
+        for name in ("_parameters", "_buffers", "_modules"):
+            part = instance_dict(value).get(name)
+            if isinstance(part, dict):
+                self._keep_mapping(path, part)
+        if isinstance(value, torch.jit.ScriptModule):
+            for tensor in (*value.parameters(), *value.buffers()):
+                self.protect(tensor)
+
+    def _keep_nothing(self, path: str, value: object) -> None:
+        pass
+
+
+_WAYS: tuple[tuple[tuple[type, ...], Callable[[Snapshot, str, Any], None]], ...] = (
+    ((torch.Tensor,), Snapshot._keep_tensor),
+    ((np.ndarray,), Snapshot._keep_array),
+    ((dict,), Snapshot._keep_mapping),
+    ((list, collections.deque), Snapshot._keep_sequence),
+    ((types.CellType,), Snapshot._keep_cell),
+    ((set,), Snapshot._keep_set),
+    ((torch.Generator,), Snapshot._keep_torch_generator),
+    ((np.random.Generator,), Snapshot._keep_numpy_generator),
+    ((np.random.RandomState,), Snapshot._keep_old_numpy_generator),
+    ((random.Random,), Snapshot._keep_python_generator),
+    ((torch.nn.Module,), Snapshot._keep_module),
+    ((type, types.ModuleType), Snapshot._keep_nothing),
+)
+
+
+@asked_once
+def _way_to_keep(kind: type) -> Callable[[Snapshot, str, Any], None]:
+    """How the state of objects of a type is remembered."""
+    for kinds, way in _WAYS:
+        if issubclass(kind, kinds):
+            return way
+    return Snapshot._keep_slots if has_slots(kind) else Snapshot._keep_attributes
+
+
+class ProtectUnseen(TorchFunctionMode):
+    """While active, puts every tensor that reaches a torch function under a snapshot's protection first."""
+
+    def __init__(self, snapshot: Snapshot):
+        super().__init__()
+        self._snapshot = snapshot
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Protect the tensors among the arguments, then call the function."""
+        kwargs = kwargs or {}
+        for item in tree_iter((args, kwargs)):
+            if isinstance(item, torch.Tensor):
+                self._snapshot.protect(item)
+        return func(*args, **kwargs)
+
+
+def _iterator(sequence: Any) -> Iterator[Any]:
+    """Goes over a list or deque without asking the class of the user's that it may be."""
+    return list.__iter__(sequence) if isinstance(sequence, list) else collections.deque.__iter__(sequence)
+
+
+def _restore_mapping(current: dict[Any, Any], saved: dict[Any, Any]) -> None:
+    is_same = operator.is_
+    has_same_keys = len(current) == len(saved) and all(map(is_same, dict.keys(current), saved))
+    if has_same_keys and all(map(is_same, dict.values(current), saved.values())):
+        return
+    if list(current) != list(saved):
+        current.clear()
+    for key, value in saved.items():
+        if key not in current or current[key] is not value:
+            current[key] = value
+
+
+def _numpy_restorer(generator: np.random.Generator) -> Callable[[], object]:
+    state = generator.bit_generator.state
+    return lambda: setattr(generator.bit_generator, "state", state)
+
+
+def _global_generators() -> list[Callable[[], object]]:
+    torch_state = torch.get_rng_state()
+    numpy_state = np.random.get_state()
+    python_state = random.getstate()
+    restorers: list[Callable[[], object]] = [
+        lambda: torch.set_rng_state(torch_state),
+        lambda: np.random.set_state(numpy_state),
+        lambda: random.setstate(python_state),
+    ]
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        cuda_states = torch.cuda.get_rng_state_all()
+        restorers.append(lambda: torch.cuda.set_rng_state_all(cuda_states))
+    return restorers

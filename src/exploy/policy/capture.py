@@ -1,0 +1,115 @@
+"""Turns a policy into a Program with one path."""
+
+import re
+
+import torch
+from torch import fx
+
+from exploy.capture.graph_module import has_effect
+from exploy.capture.noise import without_noise
+from exploy.capture.program import MemoryPort, Port, Program
+from exploy.capture.recording import WHERE, plain_torch
+from exploy.errors import CaptureError, ExployError, RandomOperatorError
+from exploy.live.location import UNKNOWN, is_internal
+from exploy.policy.policy import BATCH, Policy, Shape, Tensors
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+_ANY_BATCH = 2  # torch takes sizes of 0 and 1 for constants
+
+
+def capture_policy(policy: Policy, *, dynamic_batch: bool) -> Program:
+    """Capture one step of a policy; with a dynamic batch, for any number of robots.
+
+    Raises:
+        CaptureError: If the step cannot be expressed as a graph, or not for any number of robots.
+        RandomOperatorError: If it draws random numbers.
+    """
+    generator = torch.Generator().manual_seed(0)
+    batch = _ANY_BATCH if dynamic_batch else 1
+    examples = {item.name: item.draw(batch, generator) for item in policy.inputs}
+    memories = [
+        MemoryPort(state.name, state.input_name, state.output_name, state.initial(batch)) for state in policy.states
+    ]
+    arguments = (*examples.values(), *(memory.initial for memory in memories))
+    axes = {item.name: _axis(item.shape) for item in policy.inputs}
+    axes |= {state.input_name: _axis(state.shape) for state in policy.states}
+    with plain_torch(), without_noise():
+        module = _graph_of(policy, arguments, list(axes.values()) if dynamic_batch else None)
+    program = Program(
+        module=module,
+        inputs=[Port(name, example) for name, example in examples.items()],
+        memories=memories,
+        default_outputs=[*policy.outputs, *(memory.output_name for memory in memories)],
+        sub_step_outputs=[],
+        frozen=[],
+        parameter_names={name: name.removeprefix("policy.") for name, _ in _tensors(module)},
+        batch_axes={name: axis for name, axis in axes.items() if axis is not None} if dynamic_batch else {},
+    )
+    if not policy.is_random:
+        _refuse_random_numbers(program)
+    return program
+
+
+class _Flat(torch.nn.Module):
+    """A policy as a function of tensors that returns tensors."""
+
+    def __init__(self, policy: Policy):
+        super().__init__()
+        self.policy = policy
+
+    def forward(self, *tensors: torch.Tensor) -> Tensors:
+        count = len(self.policy.inputs)
+        outputs, states = self.policy.step(tensors[:count], tensors[count:])
+        return (*outputs, *states)
+
+
+def _graph_of(policy: Policy, arguments: Tensors, axes: list[int | None] | None) -> fx.GraphModule:
+    shapes = (
+        None if axes is None else (tuple(None if axis is None else {axis: torch.export.Dim(BATCH)} for axis in axes),)
+    )
+    try:
+        with torch.no_grad():
+            exported = torch.export.export(_Flat(policy), arguments, dynamic_shapes=shapes, strict=False)
+    except ExployError:
+        raise
+    except Exception as error:
+        raise CaptureError(_explain(error, axes is not None)) from error
+    module = exported.module(check_guards=False)
+    assert isinstance(module, fx.GraphModule)
+    module.graph.set_codegen(fx.graph.CodeGen())
+    module.graph.eliminate_dead_code(is_impure_node=has_effect)
+    module.recompile()
+    for node in module.graph.nodes:
+        node.meta[WHERE] = _line_of(node.meta.get("stack_trace") or "")
+    return module
+
+
+def _axis(shape: Shape) -> int | None:
+    return shape.index(BATCH) if BATCH in shape else None
+
+
+def _tensors(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+    return [*module.named_parameters(), *module.named_buffers()]
+
+
+def _line_of(stack_trace: str) -> str:
+    """The innermost line in it that belongs to neither torch nor the exporter."""
+    found = [frame for frame in _FRAME.findall(stack_trace) if not is_internal(frame[0])]
+    return "{}:{} (in {})".format(*found[-1]) if found else UNKNOWN
+
+
+def _explain(error: Exception, dynamic_batch: bool) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    what = f"{_line_of(str(error))}: the policy cannot be captured: {lines[0] if lines else type(error).__name__}"
+    advice = (
+        "Python that branches on values of an observation, or takes them out of torch, cannot be part of a file: use "
+        "torch.where() and the like."
+    )
+    return f"{what} {advice}{' With dynamic_batch=False one number of robots is enough.' if dynamic_batch else ''}"
+
+
+def _refuse_random_numbers(program: Program) -> None:
+    for operator in program.random_operators:
+        raise RandomOperatorError(
+            f"{operator.where}: the policy draws random numbers ({operator.name}). Export its deterministic form."
+        )

@@ -1,0 +1,51 @@
+"""Observation normalisation with fixed statistics."""
+
+import torch
+
+from exploy.errors import PolicyError
+from exploy.policy.policy import BATCH, Shape
+
+
+class Normalization(torch.nn.Module):
+    """(x - mean) / scale, clipped, in the precision of the statistics; the result is in single precision.
+
+    Args:
+        mean: What is taken away, of the shape of one observation.
+        scale: What is divided by.
+        clip: The largest absolute value of the result; None for no bound.
+    """
+
+    def __init__(self, mean: torch.Tensor, scale: torch.Tensor, clip: float | None = None):
+        super().__init__()
+        self.mean: torch.Tensor
+        self.scale: torch.Tensor
+        self.register_buffer("mean", mean.detach().cpu().clone())
+        self.register_buffer("scale", scale.detach().cpu().clone())
+        self.clip = clip
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Normalise a batch of observations."""
+        normalized = (x - self.mean) / self.scale
+        if self.clip is not None:
+            normalized = normalized.clamp(-self.clip, self.clip)
+        return normalized.float()
+
+
+def refuse_misfit(normalizer: str, width: tuple[int, ...], port: str, shape: Shape) -> None:
+    """Refuse a normaliser whose statistics do not have the shape of one observation.
+
+    Args:
+        normalizer: What the normaliser is called.
+        width: The shape of its statistics.
+        port: The input that it is applied to.
+        shape: The shape of that input.
+
+    Raises:
+        PolicyError: With both shapes.
+    """
+    expected = tuple(size for size in shape if size != BATCH)
+    if tuple(width) not in (expected, ()):
+        raise PolicyError(
+            f"{normalizer} has statistics of shape {tuple(width)}, but one observation {port!r} of the policy has "
+            f"shape {expected}. Give the normaliser that belongs to this policy."
+        )

@@ -1,0 +1,195 @@
+"""Collects what a report tells: by running a file beside its environment, or on its own trace."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exploy.comparison import absolute_error, difference
+from exploy.contract import STEP_COUNT, Contract, Kind
+from exploy.errors import ContractError
+from exploy.report.content import Content, InputHistory, OutputHistory, output_history
+from exploy.runtime.controller import Controller
+from exploy.runtime.latency import measure
+from exploy.runtime.model_file import ModelFile
+from exploy.runtime.selftest import run_ticks
+from exploy.verify.tally import Tally
+
+if TYPE_CHECKING:
+    import torch
+
+    from exploy.environment.exportable_environment import ExportableEnvironment
+
+_LATENCY_TICKS = 8000
+_TOLERANCE = 1e-5
+
+Compared = list[tuple[int, np.ndarray, np.ndarray]]
+
+
+def from_trace(path: Path) -> Content:
+    """What can be told of a file without its environment.
+
+    Raises:
+        ContractError: If it is no exported file, or has no trace.
+    """
+    file = ModelFile.load(path)
+    trace = file.contract.trace
+    if trace is None:
+        raise ContractError(f"{path} has no golden trace; give the environment as well: module:factory.")
+    inputs, expected, engine = trace.input_arrays(), trace.output_arrays(), Controller(file).new_engine()
+    seen: dict[str, Compared] = {name: [] for name in expected}
+    for tick in run_ticks(engine, inputs, trace.ticks):
+        for name, values in expected.items():
+            seen[name].append((tick, values[tick], engine.outputs[name].copy()))
+
+    def agrees(want: np.ndarray, got: np.ndarray) -> bool:
+        return difference(want, got, trace.tolerance, trace.tolerance, by_largest=True) is None
+
+    return _content(
+        path,
+        file,
+        reference="the torch program that it was made from, on the trace in the file",
+        steps=-(-trace.ticks // file.contract.decimation),
+        tolerance=trace.tolerance,
+        ticks=list(range(trace.ticks)),
+        inputs={name: list(values) for name, values in inputs.items()},
+        not_compared=_left_out(file.contract, set(expected)),
+        outputs=[_judged(name, file.contract, compared, agrees) for name, compared in seen.items()],
+    )
+
+
+def from_environment(
+    path: Path,
+    env: "ExportableEnvironment",
+    actor: "torch.nn.Module",
+    steps: int,
+    after_step: Callable[[int], None] = lambda step: None,
+) -> Content:
+    """Step a file beside its environment, then check the environment.
+
+    Raises:
+        ContractError: If it is no exported file.
+        FileFormatError: If it does not belong to the environment.
+    """
+    from exploy.diagnosis.check import check_environment
+    from exploy.environment.actor import make_exportable_actor
+    from exploy.live.evaluation_mode import evaluation_mode
+    from exploy.verify.closed_loop import ClosedLoop
+    from exploy.verify.session_wrapper import SessionWrapper
+
+    file = ModelFile.load(path)
+    exportable = make_exportable_actor(actor)
+    wrapper = SessionWrapper(path.parent, path.name, actor=exportable, optimize=False)
+    session = _RecordedSession(wrapper, file.contract.decimation)
+
+    tally = _RecordingTally(_TOLERANCE, _TOLERANCE, decimation=file.contract.decimation)
+    loop = ClosedLoop(env, env.context_manager(), session, tally, 0, watch=lambda step: None)
+    with evaluation_mode([exportable, *env.context_manager().modules]):
+        loop.run(steps, after_step)
+    return _content(
+        path,
+        file,
+        reference="the environment",
+        steps=steps,
+        tolerance=_TOLERANCE,
+        ticks=session.ticks,
+        inputs=session.inputs,
+        outputs=[
+            _history(name, file.contract, compared, not tally.outputs[name].mismatches)
+            for name, compared in tally.seen.items()
+        ],
+        not_compared={name: why for name, why in tally.not_compared.items() if name not in tally.seen},
+        diagnosis=check_environment(env, actor),
+    )
+
+
+@dataclass
+class _RecordingTally(Tally):
+    """Keeps what it compares, and at which tick."""
+
+    decimation: int = 1
+    seen: dict[str, Compared] = field(default_factory=dict)
+
+    def compare(self, name: str, expected: np.ndarray, got: np.ndarray, step: int, sub_step: int) -> None:
+        super().compare(name, expected, got, step, sub_step)
+        self.seen.setdefault(name, []).append((step * self.decimation + sub_step, expected.copy(), got.copy()))
+
+
+class _RecordedSession:
+    """A session that keeps the inputs of every run, and its tick."""
+
+    def __init__(self, session: Any, decimation: int):
+        self._session = session
+        self._decimation = decimation
+        self._policy_steps = 0
+        self.ticks: list[int] = []
+        self.inputs: dict[str, list[np.ndarray]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def __call__(self, /, **values: Any) -> list[np.ndarray]:
+        sub_step = int(values[STEP_COUNT])
+        self._policy_steps += sub_step == 0
+        self.ticks.append((self._policy_steps - 1) * self._decimation + sub_step)
+        for name, value in values.items():
+            self.inputs.setdefault(name, []).append(np.array(value))
+        results: list[np.ndarray] = self._session(**values)
+        return results
+
+
+def _left_out(contract: Contract, compared: set[str]) -> dict[str, str]:
+    """Outputs that a trace has nothing to say about, and why."""
+    return {
+        port.name: "random numbers reach it" if port.name in contract.random_outputs else "not in the trace"
+        for port in contract.outputs
+        if port.name not in compared and port.kind != Kind.MEMORY
+    }
+
+
+def _content(
+    path: Path, file: ModelFile, *, ticks: list[int], inputs: dict[str, list[np.ndarray]], **rest: Any
+) -> Content:
+    latencies = measure(path, _LATENCY_TICKS)
+    memories = {memory.input for memory in file.contract.memories}
+    shown = {name: values for name, values in inputs.items() if name not in memories and name != STEP_COUNT}
+    return Content(
+        path,
+        file,
+        inputs=[
+            InputHistory(name, _elements(name, file.contract, values[0]), np.array(ticks), _flat(values))
+            for name, values in shown.items()
+            if values[0].size
+        ],
+        policy_latency=latencies.policy,
+        sub_step_latency=latencies.sub_step,
+        **rest,
+    )
+
+
+def _judged(
+    name: str, contract: Contract, compared: Compared, agrees: Callable[[np.ndarray, np.ndarray], bool]
+) -> OutputHistory:
+    return _history(name, contract, compared, all(agrees(expected, got) for _, expected, got in compared))
+
+
+def _history(name: str, contract: Contract, compared: Compared, agrees: bool) -> OutputHistory:
+    errors = [float(absolute_error(expected, got).max(initial=0.0)) for _, expected, got in compared]
+    return output_history(name, _elements(name, contract, compared[0][1]), compared, errors, agrees)
+
+
+def _flat(values: list[np.ndarray]) -> np.ndarray:
+    return np.stack([np.asarray(value, dtype=np.float64).reshape(-1) for value in values])
+
+
+def _elements(name: str, contract: Contract, value: np.ndarray) -> tuple[str, ...]:
+    """A name for each element: the port's own, those of the observation, or its position."""
+    port = next((item for item in (*contract.inputs, *contract.outputs) if item.name == name), None)
+    names = port.names if port is not None else None
+    if port is not None and port.kind == Kind.OBSERVATIONS:
+        names = contract.observation_names
+    if names is not None and len(names) == value.size:
+        return tuple(names)
+    return tuple(str(position) for position in range(value.size))

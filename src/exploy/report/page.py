@@ -1,0 +1,139 @@
+"""Writes a report as one HTML page, scripts and plots inside."""
+
+import contextlib
+import functools
+import importlib.resources
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exploy.contract import Contract, Kind
+from exploy.contract.wording import elements_in_words, rates_in_words, shape_in_words
+from exploy.diagnosis.diagnosis import short_place
+from exploy.errors import OutputPathError, ViewError
+from exploy.report.content import Content
+from exploy.report.plots import plots, shortened, shown_inputs, shown_outputs
+
+_MAX_NAMES = 7
+_MAX_LETTERS = 26  # of a name in the drawing
+_STAGES = ("observe", "policy", "process", "apply")
+
+
+def write(content: Content, path: Path) -> None:
+    """Write a report.
+
+    Raises:
+        ViewError: If a package is missing.
+        OutputPathError: If the page cannot be written; there is none then, or the old one.
+    """
+    if not path.name or path.is_dir() or (path.exists() and not path.is_file()):
+        raise OutputPathError(f"Cannot write to {path}: it is no file. Give a name such as report.html.")
+    path = path.resolve()  # what a link leads to, and not the link, is replaced
+    page = render(content)
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(page, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise OutputPathError(f"Cannot write {path}: {error.strerror or error}. Choose another place.") from None
+
+
+def render(content: Content) -> str:
+    """The page as text.
+
+    Raises:
+        ViewError: If a package is missing.
+    """
+    jinja, specs = _environment(), plots(content)
+    contract = content.file.contract
+    memories = {name for memory in contract.memories for name in (memory.input, memory.output)}
+    ports = [("in", port) for port in contract.inputs] + [("out", port) for port in contract.outputs]
+    page: str = jinja.get_template("page.html.jinja").render(
+        content=content,
+        contract=contract,
+        made=contract.provenance,
+        rates=rates_in_words(contract),
+        elements=elements_in_words,
+        shape=shape_in_words,
+        short_place=short_place,
+        ports=[(direction, port) for direction, port in ports if port.name not in memories],
+        compared=sum(len(output.ticks) for output in content.outputs),
+        worst=max(content.outputs, key=lambda output: float(output.errors.max()), default=None),
+        inputs=shown_inputs(content),
+        outputs=shown_outputs(content),
+        latencies=_latencies(content),
+        drawing=_safe(jinja.get_template("pipeline.svg.jinja").render(**_drawing(contract))),
+        plotted=set(specs),
+        plots=_safe(json.dumps(specs, allow_nan=False).replace("<", "\\u003c")),
+        script=_safe(_script()),
+    )
+    return page
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ViewError(f"A report needs more packages ({error}). Install them: pip install 'exploy[report]'") from None
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("exploy.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+@functools.cache
+def _script() -> str:
+    """Vega-Lite and the code that draws the plots, as one script."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise ViewError(f"A report needs more packages ({error}). Install them: pip install 'exploy[report]'") from None
+    own = importlib.resources.files("exploy.report").joinpath("draw_plots.js").read_text(encoding="utf-8")
+    bundle: str = vl_convert.javascript_bundle(own)
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _safe(text: str) -> Any:
+    """Text that is HTML, or stands where there is none."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+def _latencies(content: Content) -> dict[str, dict[str, Any]]:
+    paths = {"policy step": content.policy_latency, "sub-step": content.sub_step_latency}
+    return {
+        name: {"ticks": times.size, "times": [*np.percentile(times, [50, 99, 99.9]), times.max()]}
+        for name, times in paths.items()
+        if times.size
+    }
+
+
+def _drawing(contract: Contract) -> dict[str, Any]:
+    """Where things are in the drawing of the pipeline."""
+    inputs = _some([port.name for port in contract.inputs if port.kind not in Kind.FILLED_BY_THE_CONTROLLER])
+    outputs = _some([port.name for port in contract.outputs if port.kind != Kind.MEMORY])
+    memories = _some([memory.name for memory in contract.memories])
+    inner = max(150, 60 + 22 * max(len(inputs), len(outputs)))
+    memory_y = inner + 40
+    hz = f" at {contract.hz / contract.decimation:g} Hz" if contract.hz else ""
+    return {
+        "inputs": inputs,
+        "outputs": outputs,
+        "memories": memories,
+        "stages": _STAGES,
+        "inner": inner,
+        "memory_y": memory_y,
+        "height": memory_y + 54 + 20 * len(memories) if memories else inner + 20,
+        "policy_rate": f"policy step{hz}",
+        "sub_step_rate": f"{contract.decimation - 1} sub-steps in between" if contract.decimation > 1 else None,
+    }
+
+
+def _some(names: list[str]) -> list[str]:
+    short = [shortened(name, _MAX_LETTERS) for name in names]
+    return short if len(short) <= _MAX_NAMES else [*short[: _MAX_NAMES - 1], f"and {len(short) - _MAX_NAMES + 1} more"]

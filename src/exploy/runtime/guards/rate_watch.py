@@ -1,0 +1,131 @@
+"""Watches time once a rate is armed: ticks off the rate, steps that take too long, inputs that are too old."""
+
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import Any
+
+from exploy.contract import Contract
+from exploy.errors import Guard, RuntimeInputError
+from exploy.runtime.guards.guards import Finding, Guards
+
+_NANOSECONDS = 1_000_000_000
+_RATE_MARGIN = 0.01
+_POLICY_PERIODS = 2  # for which an input may stay as it is, where nothing else is said
+
+
+def checked_rate(hz: float, contract: Contract, *, of_the_file: bool = True) -> float:
+    """A rate at which the file can be run; any, unless it is to be the file's own.
+
+    Raises:
+        RuntimeInputError: If it is no positive number, or not the rate of the simulation that the file comes from.
+    """
+    if isinstance(hz, bool) or not isinstance(hz, Real) or not 0 < hz < float("inf"):
+        raise RuntimeInputError(f"A rate must be a positive number of ticks in a second, got {hz!r}.")
+    if of_the_file and contract.sim_dt is not None and abs(hz * contract.sim_dt - 1) > _RATE_MARGIN:
+        policy = f" (its policy runs every {contract.decimation} ticks)" if contract.decimation > 1 else ""
+        raise RuntimeInputError(
+            f"The file was made for {1 / contract.sim_dt:g} ticks in a second{policy}, got hz={hz:g}. "
+            "Tick it at that rate."
+        )
+    return float(hz)
+
+
+class RateWatch:
+    """The time of the last tick and of the last refreshment of each input.
+
+    Args:
+        hz: Ticks in a second.
+        contract: What the file says about itself.
+        guards: What to look at.
+        max_age: Seconds for which an input may stay as it is, by name; two policy periods for the others.
+        inputs: Names of all inputs.
+    """
+
+    def __init__(
+        self, hz: float, contract: Contract, guards: Guards, max_age: Mapping[str, float], inputs: Iterable[str]
+    ):
+        self.hz = checked_rate(hz, contract)
+        self.period = round(_NANOSECONDS / self.hz)
+        default = _POLICY_PERIODS * contract.decimation / self.hz
+        self._guards = guards
+        self._max_age = {name: _NANOSECONDS * max_age.get(name, default) for name in inputs}
+        self._unused = contract.unused_inputs
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all times; the next tick is the first."""
+        self._last: int | None = None
+        self._off_rate = self._overran = 0
+        self._refreshed: dict[str, float] = {}
+
+    def mark(self, names: Iterable[str], now: float) -> None:
+        """Note that inputs were refreshed."""
+        for name in names:
+            self._refreshed[name] = now
+
+    def take(self, values: Mapping[str, Any], ages: Mapping[str, float], now: int) -> None:
+        """Note that inputs were given, some of them measured a while ago.
+
+        Raises:
+            RuntimeInputError: If an age is no number of seconds, or none of an input.
+        """
+        self.mark((name for name in self._max_age if name in values), now)
+        if not isinstance(ages, Mapping):
+            raise RuntimeInputError(f"ages must be a dictionary of seconds by input, got {ages!r}.")
+        for name, age in ages.items():
+            is_known = name in self._max_age or name in self._unused
+            if not is_known or not isinstance(age, Real) or not 0 <= age < float("inf"):
+                raise RuntimeInputError(f"ages must have seconds for inputs, got {age!r} for {name!r}.")
+            self.mark([name], now - _NANOSECONDS * float(age))
+
+    def before(self, now: int) -> Finding | None:
+        """What is wrong when a tick begins."""
+        last, self._last = self._last, now
+        if self._guards.watches(Guard.STALE):
+            found = self._stale(now)
+            if found is not None:
+                return found
+        return self._irregular(now - last) if last is not None and self._guards.watches(Guard.RATE) else None
+
+    def after(self, duration: int) -> Finding | None:
+        """What is wrong when a step has been computed."""
+        if duration <= self.period:
+            self._overran = 0
+            return None
+        self._overran += 1
+        if not self._guards.watches(Guard.OVERRUN) or not self._is_too_much(self._overran, duration):
+            return None
+        return Finding(
+            Guard.OVERRUN,
+            f"the step took {duration / 1e6:.2f} ms, and the period at {self.hz:g} Hz is {self.period / 1e6:.2f} ms "
+            f"({self._overran} in a row). Lower the load, or allow more with Guards(patience=…).",
+        )
+
+    def _irregular(self, interval: int) -> Finding | None:
+        if abs(interval - self.period) <= self._guards.rate_tolerance * self.period:
+            self._off_rate = 0
+            return None
+        self._off_rate += 1
+        if not self._is_too_much(self._off_rate, interval):
+            return None
+        return Finding(
+            Guard.RATE,
+            f"{interval / 1e6:.2f} ms after the tick before, expected {self.period / 1e6:.2f} ms at {self.hz:g} Hz "
+            f"({self._off_rate} in a row). Tick at that rate, or allow more with Guards(rate_tolerance=…, patience=…).",
+        )
+
+    def _is_too_much(self, in_a_row: int, time: int) -> bool:
+        return in_a_row > self._guards.patience or time > (self._guards.patience + 1) * self.period
+
+    def _stale(self, now: int) -> Finding | None:
+        for name, allowed in self._max_age.items():
+            refreshed = self._refreshed.get(name)
+            if refreshed is None or now - refreshed > allowed:
+                age = "never" if refreshed is None else f"{(now - refreshed) / 1e6:.2f} ms ago"
+                return Finding(
+                    Guard.STALE,
+                    f"the input {name!r} was refreshed {age}, and {allowed / 1e6:.2f} ms are allowed. Give it to "
+                    "step(), or call refreshed() after writing to its buffer; max_age= allows more.",
+                    name,
+                )
+        return None

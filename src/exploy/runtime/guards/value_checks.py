@@ -1,0 +1,152 @@
+"""Looks at all values of a tick at once, and only where something is wrong at each of them."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from exploy.contract import Port
+from exploy.errors import Guard
+from exploy.runtime.arena import Arena
+from exploy.runtime.engine import INPUT, OUTPUT, Engine, Key
+from exploy.runtime.guards.guards import Finding
+
+
+class FiniteCheck:
+    """Whether all guarded values of an engine are finite: inputs, outputs and memories.
+
+    Args:
+        engine: The buffers.
+        ports: The ports, with names in the order that the user has chosen.
+    """
+
+    def __init__(self, engine: Engine, ports: Mapping[str, Port]):
+        self._engine = engine
+        self._ports = ports
+        self._flats = []
+        for flat in (flat for dtype, flat in engine.guarded.flat.items() if dtype.kind == "f"):
+            flags = bytearray(flat.size)  # searched for a zero faster than numpy would
+            self._flats.append((flat, flags, np.frombuffer(flags, dtype=np.bool_)))
+
+    def finding(self) -> Finding | None:
+        """The first value that is not finite, inputs before others; None if there is none."""
+        for flat, flags, is_finite in self._flats:
+            np.isfinite(flat, is_finite)
+            if 0 in flags:
+                return self._search()
+        return None
+
+    def _search(self) -> Finding | None:
+        for key, array in self._engine.guarded.arrays.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                return self._describe(key, _first(~np.isfinite(array)))
+        return None
+
+    def _describe(self, key: Key, index: tuple[int, ...]) -> Finding:
+        what, name = key
+        value = self._engine.buffer(key)[index]
+        if what not in (INPUT, OUTPUT):
+            return Finding(Guard.FINITE, f"the memory {name!r}, element {list(index)}, became {value}.", name)
+        hint = " Was it ever written?" if what == INPUT and np.isnan(value) else ""
+        element = _element(key, index, self._engine, self._ports)
+        return Finding(Guard.FINITE, f"the {what} {name!r}, {element}, is {value}.{hint}", name)
+
+
+class LimitCheck:
+    """Whether the values of all ports with limits are within them.
+
+    Args:
+        engine: The buffers.
+        ports: The ports, with names and limits in the order that the user has chosen, which is that of input buffers.
+            Output buffers are in the order of the file.
+    """
+
+    def __init__(self, engine: Engine, ports: Mapping[str, Port]):
+        described = [(INPUT, ports[port.name]) for port in engine.parts.inputs]
+        described += [(OUTPUT, port) for port in engine.parts.outputs]
+        limited = {
+            (what, port.name): port for what, port in described if port.limits and np.dtype(port.dtype).kind in "fiu"
+        }
+        self._engine = engine
+        self._shown = ports
+        self._ports = limited
+        self._bounds = {key: _bounds(port) for key, port in limited.items()}
+        self._flats: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+        for arena in (engine.guarded, engine.unguarded):
+            for dtype in {engine.buffer(key).dtype for key in limited if key in arena.arrays}:
+                self._flats.append(self._flat(arena, dtype))
+
+    def finding(self) -> Finding | None:
+        """The first value that is beyond its limits, inputs before outputs; None if there is none. NaN is not."""
+        for flat, low, high, clipped in self._flats:
+            np.maximum(flat, low, out=clipped)
+            np.minimum(clipped, high, out=clipped)
+            if clipped.tobytes() != flat.tobytes():
+                return self._search()
+        return None
+
+    def _flat(self, arena: Arena[Key], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The values of one type with their bounds, all as flat arrays, and room for the clipped values."""
+        flat = arena.flat[dtype]
+        low, high = (np.full(flat.shape, extreme, dtype) for extreme in _extremes(dtype))
+        for key, bounds in self._bounds.items():
+            array = arena.arrays.get(key)
+            if array is not None and array.dtype == dtype:
+                for target, bound in zip((low, high), bounds, strict=True):
+                    target[arena.span(key)] = np.broadcast_to(bound, array.shape).reshape(-1)
+        return flat, low, high, np.empty_like(flat)
+
+    def _search(self) -> Finding | None:
+        for key, port in self._ports.items():
+            array, (low, high) = self._engine.buffer(key), self._bounds[key]
+            beyond = ((array < low) | (array > high)) & (port.finite | np.isfinite(array))
+            if beyond.any():
+                index = _first(beyond)
+                allowed = " and ".join(f"{bound[index[-1]] if bound.ndim else bound:g}" for bound in (low, high))
+                what = f"the {key[0]} {port.name!r}, {_element(key, index, self._engine, self._shown)}"
+                return Finding(Guard.LIMITS, f"{what}, is {array[index]}; its limits are {allowed}.", port.name)
+        return None
+
+
+def _element(key: Key, index: tuple[int, ...], engine: Engine, shown: Mapping[str, Port]) -> str:
+    """An element of a buffer as messages show it, in the order that the user has chosen."""
+    what, name = key
+    order = shown[name].names
+    stored = order if what == INPUT else engine.port(name).names
+    if order is None or stored is None:
+        return f"element {list(index)}"
+    element = stored[index[-1]]
+    return f"element {[*index[:-1], order.index(element)]} ({element})"
+
+
+def _first(flags: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(position) for position in np.argwhere(flags)[0])
+
+
+def _bounds(port: Port) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest values of a port in its own type, which are its extremes where there is no limit."""
+    limits: Any = port.limits
+    is_one_for_all = not any(isinstance(item, tuple) for item in limits)
+    pairs, shape = ((limits,), ()) if is_one_for_all else (limits, (len(limits),))
+    dtype = np.dtype(port.dtype)
+    low, high = (np.array([_bound(pair[side], dtype, side) for pair in pairs], dtype=dtype) for side in (0, 1))
+    return low.reshape(shape), high.reshape(shape)
+
+
+def _bound(value: float | None, dtype: np.dtype, side: int) -> Any:
+    """A bound that a type can hold."""
+    extremes = _extremes(dtype)
+    if value is None:
+        return extremes[side]
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return dtype.type(value)
+    return min(max((math.ceil, math.floor)[side](value), extremes[0]), extremes[1])
+
+
+def _extremes(dtype: np.dtype) -> tuple[Any, Any]:
+    if dtype.kind == "f":
+        return -math.inf, math.inf
+    information = np.iinfo(dtype)
+    return int(information.min), int(information.max)

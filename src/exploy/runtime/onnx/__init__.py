@@ -1,0 +1,1 @@
+"""Runs ONNX files: what their bytes say, and sessions of onnxruntime."""

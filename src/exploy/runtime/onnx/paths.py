@@ -1,0 +1,165 @@
+"""The two paths of an ONNX file: as sessions of their own where the file allows it, else as one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exploy.contract import Contract, Port
+from exploy.errors import ContractError, FileFormatError
+from exploy.runtime.onnx.file import versions_of
+from exploy.runtime.onnx.releases import refuse_unreadable
+from exploy.runtime.onnx.session import NUMPY_TYPES, load_onnxruntime, open_session
+from exploy.runtime.onnx.split import PathModel, decimation_of, split_paths
+from exploy.runtime.path import Arrays, IdlePath, Path
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+
+@dataclass(frozen=True)
+class OnnxPath:
+    """A session that computes one path.
+
+    Args:
+        session: The session.
+        names: For each port that the path computes, the name that the session has for it.
+    """
+
+    session: "onnxruntime.InferenceSession"
+    names: dict[str, str]
+
+    @cached_property
+    def inputs(self) -> frozenset[str]:
+        """The ports that it reads."""
+        return frozenset(value.name for value in self.session.get_inputs())
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        """The ports that it computes."""
+        return frozenset(self.names)
+
+    @property
+    def run(self) -> Callable[[Any], None]:
+        """Compute what `bind()` has prepared."""
+        run: Callable[[Any], None] = self.session.run_with_iobinding
+        return run
+
+    def bind(self, reads: Arrays, writes: Arrays) -> Any:
+        """Bind arrays to the session."""
+        binding = self.session.io_binding()
+        for name in self.inputs:
+            array = reads[name]
+            binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+        for port, name in self.names.items():
+            array = writes[port]
+            binding.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+        return binding
+
+
+def open_paths(
+    data: bytes, contract: Contract, *, threads: int, spinning: bool, split: bool = True
+) -> tuple[Path, Path]:
+    """Open the policy step and the sub-step of a file; both are the same where there is one rate.
+
+    Args:
+        data: The bytes of the file.
+        contract: What it says about itself.
+        threads: Number of threads that compute.
+        spinning: Let threads that wait for work keep their processor busy.
+        split: Take the two paths apart where that is possible.
+
+    Raises:
+        ContractError: If the runtime cannot read the file, or the contract does not fit the graph.
+    """
+    ir_version, opset = versions_of(data)
+    refuse_unreadable(opset, ir_version, load_onnxruntime().__version__)
+    options: dict[str, Any] = {"threads": threads, "spinning": spinning}
+    decimation = decimation_of(data)
+    if decimation is not None and decimation != contract.decimation:
+        raise ContractError(
+            f"The contract says decimation {contract.decimation}, but the graph chooses its path every {decimation} "
+            "ticks. Export the file again."
+        )
+    models = split_paths(data, contract) if split else None
+    try:
+        if models is None:
+            session = open_session(data, **options)
+            check_fit(contract, session)
+            computed = _computed(contract)
+            sub_step = _whole(session, computed) if computed else IdlePath()
+            return _whole(session, [port.name for port in contract.outputs]), sub_step
+        paths = [_part(model, options) for model in models[: min(2, contract.decimation)]]
+    except FileFormatError as error:
+        raise ContractError(str(error)) from None
+    _check_split_fit(contract, paths)
+    return paths[0], paths[-1]
+
+
+def check_fit(contract: Contract, session: "onnxruntime.InferenceSession") -> None:
+    """Refuse a contract whose ports are not those of the graph.
+
+    Raises:
+        ContractError: With the ports that differ.
+    """
+    for ports, values, what in (
+        (contract.inputs, session.get_inputs(), "inputs"),
+        (contract.outputs, session.get_outputs(), "outputs"),
+    ):
+        promised = {port.name: _promised(port) for port in ports}
+        found = {value.name: _found(value) for value in values}
+        _refuse_differences(promised, found, what)
+
+
+def _check_split_fit(contract: Contract, paths: list[OnnxPath | IdlePath]) -> None:
+    """Refuse other types or shapes in sessions of paths, each of which has a part of the ports."""
+    inputs = {port.name: _promised(port) for port in contract.inputs}
+    outputs = {port.name: _promised(port) for port in contract.outputs}
+    for path in paths:
+        if isinstance(path, IdlePath):
+            continue
+        found = {value.name: _found(value) for value in path.session.get_inputs()}
+        _refuse_differences({name: inputs.get(name, "nothing") for name in found}, found, "inputs")
+        values = {value.name: _found(value) for value in path.session.get_outputs()}
+        computed = {port: values[name] for port, name in path.names.items()}
+        _refuse_differences({name: outputs.get(name, "nothing") for name in computed}, computed, "outputs")
+
+
+def _refuse_differences(promised: dict[str, str], found: dict[str, str], what: str) -> None:
+    names = [*promised, *(name for name in found if name not in promised)]
+    differences = [
+        f"{name} ({promised.get(name) or 'not'} in the contract, {found.get(name) or 'not'} in the graph)"
+        for name in names
+        if promised.get(name) != found.get(name)
+    ]
+    if differences:
+        raise ContractError(
+            f"The contract does not fit the graph of its own file; {what} that differ: {', '.join(differences)}. "
+            "Export the file again."
+        )
+
+
+def _promised(port: Port) -> str:
+    return f"{port.dtype} {list(port.shape)}"
+
+
+def _found(value: Any) -> str:
+    dtype = NUMPY_TYPES.get(value.type)
+    return f"{np.dtype(dtype) if dtype else value.type} {list(value.shape)}"
+
+
+def _part(model: PathModel, options: dict[str, Any]) -> OnnxPath | IdlePath:
+    return OnnxPath(open_session(model.data, **options), model.outputs) if model.outputs else IdlePath()
+
+
+def _whole(session: "onnxruntime.InferenceSession", outputs: list[str]) -> OnnxPath:
+    return OnnxPath(session, {name: name for name in outputs})
+
+
+def _computed(contract: Contract) -> list[str]:
+    """What a sub-step computes; all there is where there is one rate."""
+    if contract.decimation == 1:
+        return [port.name for port in contract.outputs]
+    return [port.name for port in contract.outputs if port.name in contract.sub_step_inputs]

@@ -1,0 +1,1 @@
+"""What the modules of several training libraries share."""

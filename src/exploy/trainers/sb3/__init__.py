@@ -1,0 +1,5 @@
+"""Policies of Stable-Baselines3 and sb3-contrib, with what their vectorised wrappers do to observations."""
+
+from exploy.trainers.sb3.export import actor_from_checkpoint, actor_from_model, export_policy
+
+__all__ = ["actor_from_checkpoint", "actor_from_model", "export_policy"]

@@ -1,0 +1,93 @@
+"""Exports policies of TorchRL."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+from exploy.driver.policy_export import ExportOptions
+from exploy.driver.policy_export import export_policy as export_network
+from exploy.errors import PolicyError
+from exploy.policy.policy import BATCH, Policy
+from exploy.trainers.torchrl.chain import chain_of
+from exploy.trainers.torchrl.exploration import exploration_of, is_random
+from exploy.trainers.torchrl.inverse import inverse_stages
+from exploy.trainers.torchrl.keys import Key, as_key, as_keys
+from exploy.trainers.torchrl.layout import Layout
+from exploy.trainers.torchrl.modules import module_stages, refuse_other_policies
+from exploy.trainers.torchrl.policy import TorchRlPolicy
+from exploy.trainers.torchrl.transforms import transform_stages
+
+Memories = Sequence[Any] | Mapping[Any, Any]
+
+
+def export_policy(
+    policy: Any,
+    example: Any,
+    path: str | Path,
+    *,
+    transforms: Any = None,
+    out_keys: Sequence[Any] = ("action",),
+    exploration: Any = None,
+    memories: Memories | None = None,
+    **options: Unpack[ExportOptions],
+) -> Path:
+    """Export a policy of TorchRL alone, with the transforms of its environment.
+
+    Args:
+        policy: A TensorDictModule, a TensorDictSequential or another module with keys.
+        example: A tensordict or a dictionary of tensors with all that is read, raw as the base environment gives it:
+            shapes and types are taken from it. Its first batch dimension is the number of robots.
+        path: The file to write.
+        transforms: What the environment does to observations before the policy, and to actions behind it: a transform,
+            several, or the TransformedEnv itself.
+        out_keys: The keys of the outputs, the actions first.
+        exploration: An ExplorationType or its name; else what `set_exploration_type` says around the call, else
+            deterministic. With `seed=`, a random one is repeatable.
+        memories: Keys whose value comes back at the next step, besides hidden states of recurrent modules and keys `k`
+            that are read while `("next", k)` is written; or a dictionary {read key: written key}.
+        **options: See `exploy.driver.policy_export.export_policy()`.
+
+    Raises:
+        ExployError: One of its kinds for each thing that can be wrong.
+    """
+    actor = actor_from_policy(
+        policy, example, transforms=transforms, out_keys=out_keys, exploration=exploration, memories=memories
+    )
+    if options.get("dynamic_batch") and not any(BATCH in item.shape for item in actor.inputs):
+        raise PolicyError(
+            "dynamic_batch=True needs an example with a batch dimension for the number of robots: give a tensordict "
+            "whose batch_size is not empty, such as example.unsqueeze(0)."
+        )
+    return export_network(actor, path, **options)
+
+
+def actor_from_policy(
+    policy: Any,
+    example: Any,
+    *,
+    transforms: Any = None,
+    out_keys: Sequence[Any] = ("action",),
+    exploration: Any = None,
+    memories: Memories | None = None,
+) -> Policy:
+    """A policy of TorchRL on copies, with its transforms; the arguments are those of `export_policy()`.
+
+    Raises:
+        PolicyError: If it cannot be exported; the message names the module, transform or key.
+    """
+    refuse_other_policies(policy)
+    outputs = as_keys(out_keys)
+    if not outputs:
+        raise PolicyError("out_keys must name at least one key, the one of the actions first.")
+    kind = exploration_of(exploration)
+    layout = Layout(example)
+    stages = transform_stages(transforms)
+    stages += module_stages(policy, explores=is_random(kind), transform_stages=transform_stages)
+    stages += inverse_stages(transforms, outputs[0])
+    return TorchRlPolicy(chain_of(stages, outputs, _named(memories)), layout, kind)
+
+
+def _named(memories: Memories | None) -> dict[Key, Key | None]:
+    if isinstance(memories, Mapping):
+        return {as_key(read): as_key(written) for read, written in memories.items()}
+    return dict.fromkeys(as_keys(memories))

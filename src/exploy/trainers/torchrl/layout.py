@@ -1,0 +1,104 @@
+"""Builds tensordicts like an example from single tensors."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from exploy.errors import PolicyError
+from exploy.policy.policy import BATCH, Shape
+from exploy.trainers.common.libraries import library
+from exploy.trainers.torchrl.keys import EXTRA, Key, as_key, listed, shown
+
+
+class Layout:
+    """Which tensors an example has, and the batch sizes of its parts.
+
+    The first batch dimension is the number of robots. An example without batch dimensions, such as a dictionary of
+    tensors or what an environment gives that is not vectorised, is one robot, and its tensors keep their shapes.
+
+    Args:
+        example: A tensordict, or a dictionary of tensors.
+
+    Raises:
+        PolicyError: If it is neither.
+    """
+
+    def __init__(self, example: Any):
+        tensordict = library("tensordict", EXTRA)
+        if isinstance(example, Mapping) and not tensordict.is_tensor_collection(example):
+            example = tensordict.TensorDict(dict(example), batch_size=[])
+        if not tensordict.is_tensor_collection(example):
+            raise PolicyError(
+                f"example must be a tensordict or a dictionary of tensors, such as env.fake_tensordict(), got "
+                f"{type(example).__name__}."
+            )
+        self._make = tensordict.TensorDict
+        self._values: dict[Key, Any] = {}
+        self._nodes: dict[Key, tuple[int, ...]] = {(): tuple(example.batch_size)}
+        for key, value in example.items(True):
+            if tensordict.is_tensor_collection(value) and not tensordict.is_non_tensor(value):
+                self._nodes[as_key(key)] = tuple(value.batch_size)
+            else:
+                self._values[as_key(key)] = value
+
+    @property
+    def batch_dims(self) -> int:
+        """The number of batch dimensions; the first one is the number of robots."""
+        return len(self._nodes[()])
+
+    @property
+    def batch_size(self) -> tuple[int, ...]:
+        """The batch size of the example."""
+        return self._nodes[()]
+
+    def tensor(self, key: Key, reader: str) -> torch.Tensor:
+        """A tensor of the example.
+
+        Args:
+            key: Its key.
+            reader: What reads it, in the words of the error.
+
+        Raises:
+            PolicyError: If there is none, or something else.
+        """
+        if key not in self._values:
+            raise PolicyError(
+                f"{reader} reads {shown(key)}, which the example does not have. It has {listed(self._values)}. Give an "
+                "example with all that the policy and its transforms read, such as env.base_env.fake_tensordict(). "
+                "What a function without in_keys and out_keys writes is not known: wrap it in a TensorDictModule."
+            )
+        value = self._values[key]
+        if not isinstance(value, torch.Tensor):
+            raise PolicyError(
+                f"{reader} reads {shown(key)}, which must be a tensor to become a port, "
+                f"but is a {type(value).__name__}."
+            )
+        return value.detach().cpu()
+
+    def get(self, key: Key) -> torch.Tensor | None:
+        """A tensor of the example, if it is there."""
+        value = self._values.get(key)
+        return value.detach().cpu() if isinstance(value, torch.Tensor) else None
+
+    def shape(self, tensor: torch.Tensor) -> Shape:
+        """The shape of a tensor with the number of robots left open."""
+        return (BATCH, *tensor.shape[1:]) if self.batch_dims else tuple(tensor.shape)
+
+    def tensordict(self, values: Mapping[Key, torch.Tensor]) -> Any:
+        """A tensordict of these tensors, with the batch sizes of the example for as many robots as they are for."""
+        robots = next(iter(values.values())).shape[:1] if self.batch_dims else ()
+        return self._node((), values, tuple(robots))
+
+    def _node(self, prefix: Key, values: Mapping[Key, torch.Tensor], robots: tuple[int, ...]) -> Any:
+        entries: dict[str, Any] = {}
+        for key, value in values.items():
+            if key[: len(prefix)] != prefix:
+                continue
+            name = key[len(prefix)]
+            if len(key) == len(prefix) + 1:
+                entries[name] = value
+            elif name not in entries:
+                entries[name] = self._node((*prefix, name), values, robots)
+        sizes = self._nodes.get(prefix, self._nodes[()])
+        return self._make(entries, batch_size=(*robots, *sizes[len(robots) :]))

@@ -1,0 +1,207 @@
+"""The parts of the way from raw observations to actions, each with the keys that it reads and writes."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from exploy.trainers.torchrl.keys import Key
+
+Keys = frozenset[Key]
+Pairs = Sequence[tuple[Key, Key]]
+
+
+@dataclass(frozen=True)
+class MemoryKeys:
+    """A value that is read under one key, and whose next one is written under another.
+
+    Args:
+        read: Where it is read.
+        written: Where the next one is found after a step.
+        start: What it starts from, for one robot; zeros if not given.
+        is_optional: Whether the first step works without it.
+    """
+
+    read: Key
+    written: Key
+    start: torch.Tensor | None = field(default=None, compare=False)
+    is_optional: bool = field(default=False, compare=False)
+
+
+class Stage(torch.nn.Module):
+    """A function of a tensordict.
+
+    Args:
+        label: What it is called in messages.
+    """
+
+    def __init__(self, label: str):
+        super().__init__()
+        self.label = label
+
+    def needs(self, wanted: Keys) -> Keys | None:
+        """The keys that must be there before, so that some are there after; None if it has no part in these."""
+        raise NotImplementedError
+
+    def memories(self) -> list[MemoryKeys]:
+        """What it remembers."""
+        return []
+
+    def flags(self) -> set[Key]:
+        """The keys of what tells the first step after a reset."""
+        return set()
+
+    def writes(self) -> set[Key]:
+        """All keys that it writes."""
+        return set()
+
+    def forward(self, tensordict: Any) -> Any:
+        """Run it; may change the tensordict that it gets."""
+        raise NotImplementedError
+
+
+class PerKey(Stage):
+    """One function of a tensor, applied to one key after the other."""
+
+    def __init__(self, label: str, pairs: Pairs, function: Callable[[torch.Tensor], torch.Tensor]):
+        super().__init__(label)
+        self.pairs = list(pairs)
+        self.function = function
+        self.owner = _module_of(function)
+
+    def needs(self, wanted: Keys) -> Keys | None:
+        """For each key that is written, the one that it is made of."""
+        used = [(read, written) for read, written in self.pairs if written in wanted]
+        if not used:
+            return None
+        return (wanted - {written for _, written in used}) | {read for read, _ in used}
+
+    def writes(self) -> set[Key]:
+        """The second ones of the pairs."""
+        return {written for _, written in self.pairs}
+
+    def forward(self, tensordict: Any) -> Any:
+        """Apply the function to the keys that are there."""
+        for read, written in self.pairs:
+            value = tensordict.get(read, None)
+            if value is not None:
+                tensordict.set(written, self.function(value))
+        return tensordict
+
+
+class Block(Stage):
+    """A function that reads some keys and writes some others."""
+
+    def __init__(self, label: str, reads: Iterable[Key], writes: Iterable[Key], function: Callable[[Any], Any]):
+        super().__init__(label)
+        self._reads = frozenset(reads)
+        self._writes = frozenset(writes)
+        self.function = function
+        self.owner = _module_of(function)
+
+    def needs(self, wanted: Keys) -> Keys | None:
+        """All that it reads, once one of its keys is wanted."""
+        if not wanted & self._writes:
+            return None
+        return (wanted - self._writes) | self._reads
+
+    def writes(self) -> set[Key]:
+        """What it writes."""
+        return set(self._writes)
+
+    def forward(self, tensordict: Any) -> Any:
+        """Call the function."""
+        return self.function(tensordict)
+
+
+class Everything(Stage):
+    """A function of the tensordict as a whole.
+
+    Args:
+        label: What it is called in messages.
+        function: The function.
+        has_own_keys: Whether it may read and write keys that it does not tell; otherwise it leaves all what they are.
+    """
+
+    def __init__(self, label: str, function: Callable[[Any], Any], *, has_own_keys: bool = False):
+        super().__init__(label)
+        self.function = function
+        self.has_own_keys = has_own_keys
+
+    def needs(self, wanted: Keys) -> Keys | None:
+        """The same keys."""
+        return wanted
+
+    def forward(self, tensordict: Any) -> Any:
+        """Call the function."""
+        return self.function(tensordict)
+
+
+class Provided(Stage):
+    """Values that the environment provides by itself, and that the file therefore has to.
+
+    Args:
+        label: What it is called in messages.
+        remembered: Values that are kept from step to step.
+        flags: Values that tell the first step after a reset.
+        step: The next value of each memory; the same one if not given.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        remembered: Sequence[MemoryKeys] = (),
+        flags: Iterable[Key] = (),
+        step: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ):
+        super().__init__(label)
+        self._remembered = list(remembered)
+        self._flags = set(flags)
+        self._step = step
+
+    def needs(self, wanted: Keys) -> Keys | None:
+        """The same keys, where one of them is provided here."""
+        provided = self._flags | {memory.read for memory in self._remembered}
+        return wanted if wanted & provided else None
+
+    def memories(self) -> list[MemoryKeys]:
+        """What is kept."""
+        return list(self._remembered)
+
+    def flags(self) -> set[Key]:
+        """What tells the first step."""
+        return set(self._flags)
+
+    def forward(self, tensordict: Any) -> Any:
+        """Compute the next values."""
+        for memory in self._remembered:
+            value = tensordict.get(memory.read, None)
+            if value is not None and self._step is not None:
+                tensordict.set(memory.written, self._step(value))
+        return tensordict
+
+
+class Refused(Block):
+    """A part that cannot be exported, which matters only where something reads what it writes.
+
+    Args:
+        label: What it is called in messages.
+        reads: What it reads.
+        writes: What it writes.
+        reason: The sentences of the error.
+    """
+
+    def __init__(self, label: str, reads: Iterable[Key], writes: Iterable[Key], reason: str):
+        super().__init__(label, reads, writes, _unchanged)
+        self.reason = reason
+
+
+def _module_of(function: Any) -> torch.nn.Module | None:
+    """The module that a method belongs to, so that its tensors are known as those of the stage."""
+    owner = getattr(function, "__self__", None)
+    return owner if isinstance(owner, torch.nn.Module) and not isinstance(function, torch.nn.Module) else None
+
+
+def _unchanged(tensordict: Any) -> Any:
+    return tensordict

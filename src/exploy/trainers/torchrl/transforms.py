@@ -1,0 +1,292 @@
+"""Environment transforms as stages in front of the policy."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from exploy.errors import PolicyError
+from exploy.trainers.common.libraries import library
+from exploy.trainers.torchrl.copies import own_transform, peek, uninitialized
+from exploy.trainers.torchrl.frames import StackedFrames
+from exploy.trainers.torchrl.images import NEAREST, Resized, ResizedFirst, cropped, grey, resized
+from exploy.trainers.torchrl.keys import EXTRA, NEXT, Key, as_key, as_keys, shown
+from exploy.trainers.torchrl.stages import Block, Everything, MemoryKeys, PerKey, Provided, Refused, Stage
+
+_WITHOUT_PART_IN_A_STEP = {
+    "ActionMask",
+    "AutoResetTransform",
+    "DeviceCastTransform",
+    "EndOfLifeTransform",
+    "ExcludeTransform",
+    "FiniteTensorDictCheck",
+    "FrameSkipTransform",
+    "NoopResetEnv",
+    "PinMemoryTransform",
+    "RandomTruncationTransform",
+    "RemoveEmptySpecs",
+    "SelectTransform",
+    "TerminateTransform",
+}
+_STEPS_THE_ENVIRONMENT = {"ActionChunkTransform", "MultiAction", "ConditionalSkip", "ConditionalPolicySwitch"}
+_STATEFUL = {"NextObservationDelta", "RewardSum", "TargetReturn", "TimeMaxPool", "Timer", "TrajCounter"}
+_WITHOUT_MEMORY_FORM = "it keeps a state between steps that has no form as a memory of a file"
+
+
+def parts_of(transforms: Any) -> list[Any]:
+    """The single transforms in what a user gave: a transform, several, or an environment that has some.
+
+    Raises:
+        PolicyError: If it is something else.
+    """
+    if transforms is None:
+        return []
+    if isinstance(transforms, list | tuple):
+        return [part for item in transforms for part in parts_of(item)]
+    envs = library("torchrl.envs", EXTRA)
+    if isinstance(transforms, envs.TransformedEnv):
+        return parts_of(transforms.transform)
+    if isinstance(transforms, envs.Compose):
+        return [part for item in transforms.transforms for part in parts_of(item)]
+    if isinstance(transforms, envs.Transform):
+        return [transforms]
+    raise PolicyError(
+        f"transforms must be a torchrl Transform, a list of them or a TransformedEnv, got {type(transforms).__name__}."
+    )
+
+
+def transform_stages(transform: Any) -> list[Stage]:
+    """What a transform does to observations.
+
+    Raises:
+        PolicyError: If it has no form, whatever reads it.
+    """
+    return _with_resizes_first([stage for part in parts_of(transform) for stage in _stages_of_one(part)])
+
+
+def _with_resizes_first(stages: list[Stage]) -> list[Stage]:
+    """Resize raw pixels, where the conversion to tensors comes right before it and no pixels are mixed."""
+    result: list[Stage] = []
+    for stage in stages:
+        before = result[-1] if result else None
+        if isinstance(stage, PerKey) and isinstance(before, PerKey) and _are_resized_pixels(before, stage):
+            form = ResizedFirst(stage.function, before.function.__self__)  # type: ignore[arg-type, attr-defined]
+            result[-1] = PerKey("ToTensorImage and Resize", before.pairs, form)
+        else:
+            result.append(stage)
+    return result
+
+
+def _are_resized_pixels(conversion: PerKey, resize: PerKey) -> bool:
+    transform: Any = getattr(conversion.function, "__self__", None)
+    return (
+        type(transform).__name__ == "ToTensorImage"
+        and not (transform.unsqueeze or getattr(transform, "shape_tolerant", False))
+        and isinstance(resize.function, Resized)
+        and resize.function.mode in NEAREST
+        and [(written, written) for _, written in conversion.pairs] == resize.pairs
+    )
+
+
+def _stages_of_one(transform: Any) -> list[Stage]:
+    name = type(transform).__name__
+    if name in _WITHOUT_PART_IN_A_STEP:
+        return []
+    if name in _FORMS:
+        return _FORMS[name](transform)
+    refusal = refusal_of(transform, as_keys(peek(transform, "in_keys")), as_keys(peek(transform, "out_keys")))
+    return [refusal] if refusal is not None else _as_it_is(transform)
+
+
+def refusal_of(transform: Any, reads: list[Key], writes: list[Key]) -> Stage | None:
+    """What stands for a transform that cannot be exported; None if it can be.
+
+    Args:
+        transform: The transform.
+        reads: What it reads.
+        writes: What it writes.
+    """
+    name = type(transform).__name__
+    base = library("torchrl.envs", EXTRA).Transform
+    lazy = uninitialized(transform)
+    if name in _STEPS_THE_ENVIRONMENT:
+        reason = (
+            f"{name} steps the environment by itself. Export the policy without it, and do in your loop what it does."
+        )
+    elif name in _STATEFUL or type(transform)._step is not base._step:
+        reason = (
+            f"{name} cannot be exported: {_WITHOUT_MEMORY_FORM}. Leave it out of the transforms and give what it "
+            "writes to the file as an input, or compute it in the policy and name it in memories=."
+        )
+    elif lazy:
+        reason = (
+            f"{name} was never initialised ({', '.join(lazy)} has no shape yet). Reset its environment once, or give "
+            "it its values, before the export."
+        )
+    else:
+        return None
+    return Refused(name, reads, writes, reason)
+
+
+def _as_it_is(transform: Any) -> list[Stage]:
+    """The library's own code, on a copy."""
+    base = library("torchrl.envs", EXTRA).Transform
+    name, copied = type(transform).__name__, own_transform(transform)
+    reads, writes = as_keys(peek(transform, "in_keys")), as_keys(peek(transform, "out_keys"))
+    if type(transform)._call is base._call:
+        return [PerKey(name, list(zip(reads, writes, strict=True)), copied._apply_transform)]
+    if not writes:
+        return [Everything(name, copied._call, has_own_keys=True)]
+    copied.set_missing_tolerance(True)
+    return [Block(name, reads, writes, copied._call)]
+
+
+def _pairs(transform: Any) -> list[tuple[Key, Key]]:
+    reads, writes = as_keys(peek(transform, "in_keys")), as_keys(peek(transform, "out_keys"))
+    return list(zip(reads, writes, strict=True))
+
+
+def _per_key(make: Callable[[Any], Callable[[torch.Tensor], torch.Tensor]]) -> Callable[[Any], list[Stage]]:
+    return lambda transform: [PerKey(type(transform).__name__, _pairs(transform), make(transform))]
+
+
+class Affine(torch.nn.Module):
+    """What `ObservationNorm` computes.
+
+    Args:
+        transform: The `ObservationNorm`.
+    """
+
+    def __init__(self, transform: Any):
+        super().__init__()
+        self.loc: torch.Tensor
+        self.scale: torch.Tensor
+        self.register_buffer("loc", transform.loc.detach().cpu().clone())
+        self.register_buffer("scale", transform.scale.detach().cpu().clone())
+        self.is_standard = bool(transform.standard_normal)
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Normalise."""
+        return (value - self.loc) / self.scale if self.is_standard else value * self.scale + self.loc
+
+
+def _normalization(transform: Any) -> list[Stage]:
+    pairs = _pairs(transform)
+    refusal = refusal_of(transform, [read for read, _ in pairs], [written for _, written in pairs])
+    return [refusal] if refusal is not None else _per_key(Affine)(transform)
+
+
+def _running_normalization(transform: Any) -> list[Stage]:
+    name = type(transform).__name__
+    reads, writes = as_keys(peek(transform, "in_keys")), as_keys(peek(transform, "out_keys"))
+    try:
+        fixed = transform.to_observation_norm()
+    except Exception as error:
+        reason = (
+            f"{name} has no statistics that could be fixed ({type(error).__name__}: {error}). Export after it has seen "
+            "observations; of VecNormV2 use the stateful form."
+        )
+        return [Refused(name, reads, writes, reason)]
+    return transform_stages(fixed)
+
+
+def _frames(transform: Any) -> list[Stage]:
+    if getattr(transform, "future", False) or getattr(transform, "as_inverse", False):
+        reads, writes = as_keys(transform.in_keys), as_keys(transform.out_keys)
+        return [Refused("CatFrames", reads, writes, "CatFrames of the future, or as an inverse, is not for policies.")]
+    return [StackedFrames(transform, read, written) for read, written in _pairs(transform)]
+
+
+def _counter(transform: Any) -> list[Stage]:
+    keys = as_keys(peek(transform, "step_count_keys")) or [as_key(transform.step_count_key)]
+    remembered = [MemoryKeys(key, (NEXT, *key), torch.zeros(1, dtype=torch.int64)) for key in keys]
+    return [Provided("StepCounter", remembered, step=lambda count: count + 1)]
+
+
+def _flags(transform: Any) -> list[Stage]:
+    keys = as_keys(peek(transform, "init_keys")) or [as_key(transform.init_key)]
+    return [Provided("InitTracker", flags=keys)]
+
+
+def _starts(transform: Any) -> list[Stage]:
+    stages: list[Stage] = []
+    for key, spec in transform.primers.items(True, True):
+        key = as_key(key)
+        if transform.random:
+            reason = (
+                f"TensorDictPrimer(random=True) draws what {shown(key)} starts from, which a file cannot. "
+                "Give it a default_value."
+            )
+            stages.append(Refused("TensorDictPrimer", [key], [key], reason))
+            continue
+        start = _start_of(transform, key, spec)
+        stages.append(Provided("TensorDictPrimer", [MemoryKeys(key, key, start)]))
+    return stages
+
+
+def _start_of(transform: Any, key: Key, spec: Any) -> torch.Tensor:
+    value = transform.default_value
+    if callable(value):
+        value = value()
+        value = value.get(key) if transform.single_default_value else value
+    elif hasattr(value, "items"):
+        value = next(item for name, item in value.items() if as_key(name) == key)
+        value = value() if callable(value) else value
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().to(spec.dtype)
+    return torch.full(spec.shape, float(value)).to(spec.dtype)
+
+
+def _cast(transform: Any) -> list[Stage]:
+    reads, dtype_in, dtype_out = peek(transform, "in_keys"), transform.dtype_in, transform.dtype_out
+    if reads is not None:
+        return [PerKey(type(transform).__name__, _pairs(transform), lambda value: value.to(dtype_out))]
+
+    def cast_all(tensordict: Any) -> Any:
+        for key, value in list(tensordict.items(True, True)):
+            if value.dtype == dtype_in:
+                tensordict.set(key, value.to(dtype_out))
+        return tensordict
+
+    return [Everything(type(transform).__name__, cast_all)]
+
+
+def _reshape(transform: Any) -> list[Stage]:
+    if transform.reshape_fn is None:
+        return []
+    return [Everything("BatchSizeTransform", own_transform(transform).reshape_fn)]
+
+
+def _rename(transform: Any) -> list[Stage]:
+    def rename(tensordict: Any) -> Any:
+        for read, written in pairs:
+            value = tensordict.get(read, None)
+            if value is not None:
+                tensordict.set(written, value)
+                if not is_copy:
+                    tensordict.del_(read)
+        return tensordict
+
+    pairs, is_copy = _pairs(transform), transform.create_copy
+    stage = PerKey("RenameTransform", pairs, lambda value: value)
+    stage.forward = rename  # type: ignore[method-assign]
+    return [stage]
+
+
+_FORMS: dict[str, Callable[[Any], list[Stage]]] = {
+    "BatchSizeTransform": _reshape,
+    "CatFrames": _frames,
+    "CenterCrop": _per_key(cropped),
+    "Crop": _per_key(cropped),
+    "DTypeCastTransform": _cast,
+    "DoubleToFloat": _cast,
+    "GrayScale": _per_key(grey),
+    "InitTracker": _flags,
+    "ObservationNorm": _normalization,
+    "RenameTransform": _rename,
+    "Resize": _per_key(resized),
+    "StepCounter": _counter,
+    "TensorDictPrimer": _starts,
+    "VecNorm": _running_normalization,
+    "VecNormV2": _running_normalization,
+}

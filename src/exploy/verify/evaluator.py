@@ -1,0 +1,106 @@
+"""Validation of exported files against the environment that they were made from."""
+
+import sys
+from collections.abc import Callable
+
+import torch
+from rich.console import Console
+from rich.progress import Progress
+
+from exploy.environment.context_manager import ContextManager
+from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.errors import EnvironmentError
+from exploy.live.evaluation_mode import evaluation_mode
+from exploy.verify.closed_loop import ClosedLoop, has_terminal
+from exploy.verify.frozen_watch import FrozenWatch
+from exploy.verify.session_wrapper import SessionWrapper
+from exploy.verify.tally import Tally
+
+_WIDTH_WITHOUT_TERMINAL = 140
+
+
+def evaluate(
+    env: ExportableEnvironment,
+    context_manager: ContextManager,
+    session_wrapper: SessionWrapper,
+    num_steps: int,
+    verbose: bool = True,
+    reset_from_onnx_counter_steps: int | None = 50,
+    atol: float = 1e-05,
+    rtol: float = 1e-05,
+    pause_on_failure: bool = True,
+) -> tuple[bool, torch.Tensor]:
+    """Step environment and file side by side, and compare observations, actions, outputs and memories.
+
+    The file's memories are fed back from the file. An environment that calls the hooks given to
+    `register_evaluation_hooks()` is compared at every sub-step. One that does not is compared at the policy rate;
+    outputs that read fresh inputs at sub-steps are then listed as not compared. After a reset, memories start from the
+    environment's own. The environment is stepped, but none of its tensors is written to.
+
+    Args:
+        env: The environment to run.
+        context_manager: Its components.
+        session_wrapper: The file; with the actor, or without: then the file's own actions step the environment.
+        num_steps: How many policy steps to make; 1 or more.
+        verbose: Print progress and a table. A failed evaluation prints its table in any case.
+        reset_from_onnx_counter_steps: After how many steps memories are taken from the environment
+            instead of from the file, which keeps rounding errors from adding up; 0 or None for never.
+        atol: Absolute tolerance.
+        rtol: Relative tolerance.
+        pause_on_failure: Wait for Enter after the first step that differs, where there is a terminal.
+
+    Returns:
+        Whether everything that was compared agrees (never True if nothing was), and the last observations.
+
+    Raises:
+        EnvironmentError: If the number of steps is not positive.
+        FileFormatError: If the file does not belong to the environment.
+    """
+    _check_counts(num_steps, reset_from_onnx_counter_steps)
+    tally = Tally(atol, rtol)
+    watch = FrozenWatch(env, session_wrapper)
+    loop = ClosedLoop(env, context_manager, session_wrapper, tally, reset_from_onnx_counter_steps or 0, watch)
+    console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
+    actor = session_wrapper.get_actor()
+    modules = [*context_manager.modules, *([actor] if actor is not None else [])]
+    with Progress(console=console, transient=True, disable=not (verbose and console.is_terminal)) as progress:
+        task = progress.add_task("evaluating", total=num_steps)
+        pause = _pause(tally, watch, progress) if pause_on_failure and has_terminal() else None
+
+        def after_step(step: int) -> None:
+            progress.update(task, completed=step + 1)
+            if pause is not None:
+                pause(step)
+
+        with evaluation_mode(modules):
+            observations = loop.run(num_steps, after_step)
+    if verbose or not tally.ok:
+        watch.print(console, tally.ok)
+        tally.print(console, num_steps)
+    return tally.ok, observations
+
+
+def _check_counts(num_steps: int, reseed_every: int | None) -> None:
+    if num_steps < 1:
+        raise EnvironmentError(f"evaluate() needs num_steps of 1 or more, got {num_steps}.")
+    if reseed_every is not None and reseed_every < 0:
+        raise EnvironmentError(
+            f"reset_from_onnx_counter_steps must be positive, or 0 or None for never; got {reseed_every}."
+        )
+
+
+def _pause(tally: Tally, watch: FrozenWatch, progress: Progress) -> Callable[[int], None]:
+    """A function that waits for Enter the first time that something differs."""
+    asked = False
+
+    def pause(step: int) -> None:
+        nonlocal asked
+        if tally.mismatches and not asked:
+            asked = True
+            progress.stop()
+            watch.print(progress.console, agrees=False)
+            tally.print(progress.console, step + 1)
+            input("Press Enter to go on.")
+            progress.start()
+
+    return pause

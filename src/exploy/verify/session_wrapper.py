@@ -1,0 +1,172 @@
+"""ONNX Runtime inference session management."""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnxruntime
+
+from exploy.errors import FileFormatError, RuntimeInputError
+from exploy.runtime.onnx.session import NUMPY_TYPES, open_session, read_contract
+
+if TYPE_CHECKING:
+    from exploy.contract import Contract
+    from exploy.environment.actor import ExportableActor
+
+
+class SessionWrapper:
+    """An ONNX inference session, together with the actor that the file was made from.
+
+    Args:
+        onnx_folder: The folder that contains the file.
+        onnx_file_name: The name of the file.
+        actor: The original actor, kept for comparison; not needed for inference.
+        optimize: Let onnxruntime optimise the graph, and write the result to `debug/…_optimized.onnx`
+            where that folder can be written to. If False, the graph runs as it is and nothing is written.
+
+    Raises:
+        FileFormatError: If the file does not exist or onnxruntime cannot load it.
+    """
+
+    def __init__(
+        self,
+        onnx_folder: Path | str,
+        onnx_file_name: str,
+        actor: "ExportableActor | None" = None,
+        optimize: bool = True,
+    ):
+        self._path = Path(onnx_folder) / onnx_file_name
+        if not self._path.is_file() and not onnx_file_name.endswith(".onnx"):
+            self._path = self._path.with_name(f"{onnx_file_name}.onnx")
+        if not self._path.is_file():
+            raise FileFormatError(f"There is no file {self._path}. Export it first, or check folder and name.")
+        self._session = _open_optimized(self._path) if optimize else open_session(self._path, optimize=False)
+        self._actor = actor
+        self._contract = read_contract(self._session)
+        self._inputs = {item.name: item for item in self._session.get_inputs()}
+        self._outputs = {item.name: item for item in self._session.get_outputs()}
+        self._results: dict[str, np.ndarray] = {}
+        self.reset()
+
+    @property
+    def onnx_file_path(self) -> Path:
+        """Path of the file that this session runs."""
+        return self._path
+
+    @property
+    def contract(self) -> "Contract | None":
+        """What the file says about itself; None where it was not made by exploy."""
+        return self._contract
+
+    @property
+    def input_names(self) -> list[str]:
+        """Names of the inputs that the file needs."""
+        return list(self._inputs)
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs that the file gives."""
+        return list(self._outputs)
+
+    def __call__(self, /, **kwargs: Any) -> list[np.ndarray]:
+        """Run inference.
+
+        Args:
+            **kwargs: Values by input name, `ctx.step_count` included. Inputs that were registered but left out of the
+                file because nothing depends on them are taken and ignored.
+
+        Returns:
+            The values of all outputs, in the order of the file.
+
+        Raises:
+            RuntimeInputError: If an input is missing, unknown, or of another shape or type.
+        """
+        ignored = set(self._contract.unused_inputs) if self._contract else set()
+        unknown = [name for name in kwargs if name not in self._inputs and name not in ignored]
+        missing = [name for name in self._inputs if name not in kwargs]
+        if unknown or missing:
+            raise RuntimeInputError(
+                f"{self._path.name} takes {', '.join(self._inputs)}."
+                + (f" Missing: {', '.join(missing)}." if missing else "")
+                + (f" Unknown: {', '.join(unknown)}." if unknown else "")
+            )
+        values = {name: self._checked(name, kwargs[name]) for name in self._inputs}
+        results = self._session.run(None, values)
+        self._results = dict(zip(self._outputs, results, strict=True))
+        return list(results)
+
+    def get_actor(self) -> "ExportableActor | None":
+        """The original actor, or None if none was given."""
+        return self._actor
+
+    def get_output_value(self, output_name: str) -> np.ndarray:
+        """The value of one output in the last run; zeros before the first run and after a reset.
+
+        Raises:
+            KeyError: If the file has no such output.
+        """
+        if output_name not in self._results:
+            raise KeyError(f"{self._path.name} has no output {output_name!r}; it has {', '.join(self._results)}.")
+        return self._results[output_name]
+
+    def reset(self) -> None:
+        """Forget the results of the last run: outputs read zero until the next. Arrays handed out are not touched."""
+        self._results = {
+            name: np.zeros([_size(size) for size in item.shape], dtype=NUMPY_TYPES.get(item.type, np.float32))
+            for name, item in self._outputs.items()
+        }
+
+    def _checked(self, name: str, value: Any) -> np.ndarray:
+        expected = self._inputs[name]
+        dtype = np.dtype(NUMPY_TYPES.get(expected.type, np.float32))
+        wanted = f"shape {tuple(expected.shape)} and type {dtype}"
+        try:
+            array = value.detach().cpu().numpy() if hasattr(value, "detach") else _array(value, dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise RuntimeInputError(f"Input {name!r} must be an array of {wanted}: {error}.") from error
+        if not _fits(array.shape, expected.shape) or array.dtype != dtype:
+            raise RuntimeInputError(
+                f"Input {name!r} must have {wanted}, got shape {array.shape} and type {array.dtype}."
+            )
+        return array
+
+
+def _array(value: Any, dtype: np.dtype) -> np.ndarray:
+    """An array of the value; a plain Python number takes the type that is asked for."""
+    return np.array(value, dtype) if isinstance(value, bool | int | float) else np.asarray(value)
+
+
+def _fits(shape: tuple[int, ...], expected: list[Any]) -> bool:
+    """Whether a shape is the expected one, whose sizes may be names that stand for any number."""
+    if len(shape) != len(expected):
+        return False
+    return all(size == wanted or isinstance(wanted, str) for size, wanted in zip(shape, expected, strict=True))
+
+
+def _size(size: Any) -> int:
+    return size if isinstance(size, int) else 1
+
+
+def _open_optimized(path: Path) -> onnxruntime.InferenceSession:
+    """Open a file with an optimised graph, and keep that graph in `debug/` where it can be written."""
+    folder = path.parent / "debug"
+    is_new = not folder.exists()
+    with contextlib.suppress(OSError):
+        folder.mkdir(exist_ok=True)
+    try:
+        return open_session(path, optimize=True, optimized_path=_optimized_path(path, folder))
+    except FileFormatError:
+        if is_new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _optimized_path(path: Path, folder: Path) -> Path | None:
+    if not folder.is_dir():
+        return None
+    target = folder / f"{path.name.removesuffix('.onnx')}_optimized.onnx"
+    writable = os.access(target if target.exists() else folder, os.W_OK)
+    return target if writable and not target.is_dir() else None

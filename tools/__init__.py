@@ -1,0 +1,1 @@
+"""Commands for maintainers, which the package does not contain."""
