@@ -1,4 +1,4 @@
-"""Every command through the real entry point: what it prints, and how it exits."""
+"""Every command: what it prints, and how it exits; each once through the installed entry point."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,31 +18,10 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 import exploy
 from exploy.runtime import Controller, Recorder
+from tests.support.command_line import EXPLOY, FACTORIES, ROOT, assert_fails, run, run_installed
 from tests.support.files import cart_pole_file, robot_file, robot_inputs, write
 
-ROOT = Path(__file__).parents[2]
-EXPLOY = Path(sys.executable).with_name("exploy")
-FACTORIES = "tests.support.factories"
 COMMANDS = ["demo", "inspect", "check", "export", "verify", "bench", "diff", "run", "view", "report"]
-
-
-def run(*arguments: Any, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line from a folder, without a terminal."""
-    return subprocess.run(
-        [str(EXPLOY), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-    )
-
-
-def assert_fails(result: subprocess.CompletedProcess[str], message: str) -> None:
-    """One line that says what is wrong, and the exit code for that."""
-    assert result.returncode == 2, result.stdout + result.stderr
-    assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
-    assert message in result.stderr, result.stderr
 
 
 @pytest.fixture
@@ -53,7 +33,7 @@ def policy(tmp_path: Path) -> Path:
 
 
 def test_help_names_every_command_and_loads_nothing_heavy() -> None:
-    result = run("--help")
+    result = run_installed("--help")
     assert result.returncode == 0
     for command in COMMANDS:
         assert f" {command} " in result.stdout
@@ -72,7 +52,7 @@ def test_the_help_of_every_command_has_an_example(command: str) -> None:
 
 def test_the_version_and_completion() -> None:
     assert run("--version").stdout.strip() == exploy.__version__
-    completion = run("--show-completion", "bash")
+    completion = run_installed("--show-completion", "bash")
     assert "_EXPLOY_COMPLETE" in completion.stdout
 
 
@@ -82,8 +62,8 @@ def test_without_arguments_there_is_help_and_an_unknown_command_is_refused() -> 
 
 
 def test_without_typer_it_says_what_to_install() -> None:
-    code = "import sys\nsys.modules['typer'] = None\nfrom exploy.cli.main import main\nmain()"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    with mock.patch.dict(sys.modules, {"typer": None, "exploy.cli.app": None}):
+        result = run()
     assert_fails(result, "pip install 'exploy[cli]'")
 
 
@@ -103,7 +83,7 @@ def test_colours_are_for_terminals_that_want_them(policy: Path) -> None:
 
 
 def test_inspect_tells_what_a_file_is(policy: Path) -> None:
-    result = run("inspect", policy)
+    result = run_installed("inspect", policy)
     assert result.returncode == 0 and result.stderr == ""
     for text in (
         "opset 20, IR 11",
@@ -138,7 +118,7 @@ def test_what_is_no_exported_file_is_refused(command: str, tmp_path: Path) -> No
 
 
 def test_check_of_a_complete_environment() -> None:
-    result = run("check", f"{FACTORIES}:robot")
+    result = run_installed("check", f"{FACTORIES}:robot")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "Nothing stands against an export" in result.stdout
 
@@ -154,7 +134,7 @@ def test_check_names_the_culprit_and_exits_with_one() -> None:
 
 def test_export_writes_a_file_that_verify_agrees_with(tmp_path: Path) -> None:
     target = tmp_path / "new" / "policy.onnx"
-    result = run("export", f"{FACTORIES}:robot", "-o", target, "--target-onnxruntime", "1.20")
+    result = run_installed("export", f"{FACTORIES}:robot", "-o", target, "--target-onnxruntime", "1.20")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "verified against the captured program and the live environment" in result.stdout
     assert Controller.load(target).contract.provenance.ir_version == 10
@@ -202,9 +182,7 @@ def test_what_users_print_does_not_get_into_json() -> None:
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_terminals_without_unicode_get_what_they_can_show(policy: Path, encoding: str) -> None:
     for command in (["inspect", policy], ["bench", policy, "--ticks", 40], ["verify", policy]):
-        result = subprocess.run(
-            [str(EXPLOY), *map(str, command)], capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding}
-        )
+        result = run(*command, encoding=encoding)
         assert result.returncode == 0, result.stderr
 
 
@@ -223,7 +201,7 @@ def test_a_factory_may_be_in_a_file_of_the_present_folder(tmp_path: Path) -> Non
 
 
 def test_verify_without_an_environment_runs_the_trace(policy: Path) -> None:
-    result = run("verify", policy)
+    result = run_installed("verify", policy)
     assert result.returncode == 0
     assert "agrees: 12 ticks of the trace" in result.stdout
 
@@ -264,7 +242,7 @@ def test_nobody_is_blamed_where_the_reader_of_a_pipe_goes_away(policy: Path) -> 
 
 
 def test_bench_shows_percentiles_a_histogram_and_a_rate(policy: Path) -> None:
-    result = run("bench", policy, "--ticks", 400)
+    result = run_installed("bench", policy, "--ticks", 400)
     assert result.returncode == 0, result.stderr
     for text in ("policy step", "sub-step", "p50", "p99.9", "worst", "█", " Hz on this machine"):
         assert text in result.stdout
@@ -288,7 +266,7 @@ def test_diff_of_another_policy_with_the_same_interface(policy: Path, tmp_path: 
 
 def test_diff_of_another_interface_exits_with_one(policy: Path, tmp_path: Path) -> None:
     other = write(cart_pole_file(), tmp_path, "other.onnx")
-    result = run("diff", policy, other)
+    result = run_installed("diff", policy, other)
     assert result.returncode == 1
     assert "The interface differs" in result.stdout and "input joints.pos" in result.stdout
     assert "not comparable" in result.stdout
@@ -299,7 +277,7 @@ def test_run_replays_a_log(policy: Path, tmp_path: Path) -> None:
     with Recorder(tmp_path / "run.mcap", controller):
         for tick in range(20):
             controller.step(robot_inputs(tick))
-    result = run("run", policy, "--replay", tmp_path / "run.mcap")
+    result = run_installed("run", policy, "--replay", tmp_path / "run.mcap")
     assert result.returncode == 0, result.stderr
     assert "20 ticks replayed: agrees" in result.stdout
     assert_fails(run("run", policy, "--replay", tmp_path / "missing.mcap"), "There is no log")
@@ -347,7 +325,7 @@ def test_view_serves_the_graph_until_it_is_interrupted(policy: Path) -> None:
 
 
 def test_report_writes_a_page(policy: Path, tmp_path: Path) -> None:
-    result = run("report", policy, "-o", tmp_path / "report.html")
+    result = run_installed("report", policy, "-o", tmp_path / "report.html")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "good: The file agrees" in result.stdout
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -380,7 +358,7 @@ def test_a_link_stays_a_link(policy: Path, tmp_path: Path) -> None:
 
 
 def test_the_demo_tells_the_whole_story(tmp_path: Path) -> None:
-    result = run("demo", tmp_path / "out")
+    result = run_installed("demo", tmp_path / "out")
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stderr == ""
     for text in ("500 steps beside the environment", "agrees", "stood", "policy.onnx", "report.html"):

@@ -14,8 +14,8 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from exploy.exporter.frameworks import rl_games, rsl_rl, skrl
 from exploy.runtime import Controller
-from tests.cli.test_commands import FACTORIES, assert_fails, run
 from tests.support.cleanrl import ContinuousAgent, QNetwork
+from tests.support.command_line import FACTORIES, assert_fails, run, run_installed
 from tests.trainers import test_rl_games, test_rsl_rl, test_skrl
 
 AGENTS = "tests.support.cleanrl"
@@ -33,7 +33,7 @@ def sb3_files(tmp_path: Path) -> tuple[Any, Any]:
 def test_a_checkpoint_of_sb3_needs_nothing_else(tmp_path: Path, sb3_files: tuple[Any, Any]) -> None:
     model, venv = sb3_files
     options = ["--vecnormalize", "vn.pkl", "--rate", 20, "--obs-names", "cos,sin,speed", "--action-names", "torque"]
-    result = run("export", "--from", "sb3", "model.zip", *options, "-o", "policy.onnx", folder=tmp_path)
+    result = run_installed("export", "--from", "sb3", "model.zip", *options, "-o", "policy.onnx", folder=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "policy.onnx" in result.stdout and "verified against the policy" in result.stdout
     controller = Controller.load(tmp_path / "policy.onnx")

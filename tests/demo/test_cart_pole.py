@@ -321,8 +321,16 @@ def test_hooks_registered_again_replace_the_first():
 
 
 def test_environment_steps_under_inference_mode_and_after_it():
-    exportable = ExportableCartPole(CartPole(episode_steps=2))
-    with torch.inference_mode():
-        for _ in range(3):
-            exportable.step(torch.zeros(1, 1))
-    exportable.step(torch.zeros(1, 1))
+    def states(*modes: bool) -> list[torch.Tensor]:
+        env = CartPole(episode_steps=2)
+        exportable = ExportableCartPole(env)
+        found = []
+        for mode in modes:
+            with torch.inference_mode(mode):
+                exportable.step(torch.ones(1, 1))
+            found.append(env.cart.clone())
+        assert not env.cart.is_inference() and not env.pole.is_inference()
+        return found
+
+    inside, outside = states(True, True, True, False), states(False, False, False, False)
+    assert all(torch.equal(one, other) for one, other in zip(inside, outside, strict=True))

@@ -21,6 +21,7 @@ from exploy.diagnosis.finding import Kind, Severity
 from exploy.errors import EnvironmentError
 from exploy.exporter.core.actor import add_actor_memory
 from exploy.exporter.core.components import Group, Input, Memory, Output
+from exploy.live.object_graph import MAX_OBJECTS
 from tests.support import tutorial
 from tests.support.environments import TestEnvironment, assert_agrees, make_actor
 from tests.support.pasting import paste
@@ -388,7 +389,7 @@ def test_a_huge_object_graph_is_walked_in_bounds():
     class Huge(Forgotten):
         def __init__(self):
             super().__init__()
-            self.many = [[SimpleNamespace(index=index) for index in range(100)] for _ in range(5_000)]
+            self.many = [[SimpleNamespace(index=index) for index in range(100)] for _ in range(MAX_OBJECTS // 90)]
 
     assert [item.tensor for item in check(Huge()).errors] == ["env.imu"]
 

@@ -376,7 +376,12 @@ class ClashingMetadata(Simple):
 
 
 FAILURES: dict[str, tuple[Any, Any, type[ExployError], str]] = {
-    "an operator without ONNX form": (Unsupported, 4, LoweringError, r"test_exporter.py:\d+ .*i0e.* has no ONNX form"),
+    "an operator without ONNX form": (
+        Unsupported,
+        4,
+        LoweringError,
+        r"_export.py:\d+ .*i0e.* has no ONNX form",
+    ),
     "observations of another shape": (WrongObservations, 4, EnvironmentError, r"shape \(1, 4\).*got shape \(1, 2\)"),
     "observations that are no tensor": (NoObservations, 4, EnvironmentError, "got list"),
     "an actor for other observations": (Simple, 5, ActorError, r"failed on observations of shape \(1, 4\)"),

@@ -157,7 +157,9 @@ def test_a_strict_export_takes_its_steps_back(tmp_path: Path):
 def test_a_declared_constant_passes_a_strict_export_although_it_changes(tmp_path: Path):
     env = WithImu()
     env.context_manager().add_constant("imu_bias", lambda: env.imu)
-    export(env, make_actor(2), tmp_path, strict=True)
+    contract = export(env, make_actor(2), tmp_path, strict=True).contract
+    assert contract is not None
+    assert [(item.name, item.declared) for item in contract.frozen] == [("env.imu", "imu_bias")]
 
 
 # -- memories that were forgotten -----------------------------------------------------------------------------------

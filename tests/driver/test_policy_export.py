@@ -132,7 +132,7 @@ def test_options_that_make_no_sense_are_refused(options: Any, error: Any, messag
 
 
 def test_policies_that_no_file_can_hold_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RandomOperatorError, match=r"test_export.py:\d+ \(in forward\): .*randn_like"):
+    with pytest.raises(RandomOperatorError, match=r"test_policy_export.py:\d+ \(in forward\): .*randn_like"):
         export_policy(Noisy(), tmp_path / "policy.onnx")
     with pytest.raises(CaptureError, match="cannot be captured"):
         export_policy(FixedBatch(), tmp_path / "policy.onnx", dynamic_batch=True)

@@ -89,7 +89,7 @@ def test_making_a_component_does_not_call_its_callback(kind: type[Any]) -> None:
     def not_ready_yet() -> torch.Tensor:
         raise RuntimeError("the simulator has not started")
 
-    make(kind, "x", not_ready_yet)
+    assert make(kind, "x", not_ready_yet).name == "x"
 
 
 def test_ids_are_unique_across_kinds(robot: Robot) -> None:

@@ -12,6 +12,8 @@ from exploy.runtime import Controller
 from tests.support.files import cart_pole_file, robot_file, robot_inputs, write
 from tests.support.robot import JOINTS
 
+pytestmark = pytest.mark.expensive  # makes a venv of its own
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import importlib.util, json, sys

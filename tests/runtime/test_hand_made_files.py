@@ -10,8 +10,9 @@ from exploy.contract import Contract, Kind, Memory, Port, encode_array
 from exploy.errors import FaultError, RuntimeInputError
 from exploy.runtime import Controller, Guards
 from tests.support.environments import make_actor
-from tests.support.files import exported, made_by_hand, robot_file, robot_inputs
+from tests.support.files import FakeClock, exported, made_by_hand, robot_file, robot_inputs
 from tests.support.robot import Robot
+from tests.support.slow_backend import steps_that_wait
 
 
 def identity_file(dtype: str = "float32", outputs: int = 1, **port: Any) -> bytes:
@@ -248,11 +249,8 @@ def test_not_a_number_that_reaches_an_index_is_called_by_its_name() -> None:
 
 
 def test_an_overrun_is_of_the_tick_that_overran() -> None:
-    from tests.support.files import FakeClock
-
     clock = FakeClock()
-    controller = Controller.load(identity_file(), hz=100, clock=clock, guards=Guards(patience=0))
-    engine = controller._engine
-    engine.steps[:] = [step._replace(run=lambda binding: clock.advance(0.02)) for step in engine.steps]
+    with steps_that_wait(lambda: clock.advance(0.02)):
+        controller = Controller.load(identity_file(), hz=100, clock=clock, guards=Guards(patience=0))
     with pytest.raises(FaultError, match="tick 0: the step took 20"):
         controller.step({"x": [1.0, 2.0]})

@@ -236,7 +236,9 @@ def test_time_is_watched_only_while_it_runs() -> None:
     controller = Controller.load(robot_file(), guards=Guards(patience=1000))
     serve_rate(controller, robot_inputs, lambda outputs: None, ticks=3)
     time.sleep(0.2)
-    controller.step(robot_inputs())
+    outputs = controller.step(robot_inputs())
+    assert controller.fault is None and controller.ticks == 4
+    assert np.isfinite(outputs["joint_targets"]).all()
 
 
 def test_a_rate_that_is_not_known_or_not_that_of_the_file_is_refused() -> None:

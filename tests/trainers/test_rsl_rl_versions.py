@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.expensive  # installs each version
+
 SCRIPT = Path(__file__).with_name("old_rsl_rl.py")
 ROOT = Path(__file__).parents[2]
 RECURRENT = ["mlp", "tanh", "lstm", "gru"]

@@ -71,7 +71,7 @@ def predicted(model: BaseAlgorithm, prepare: Callable[[Any], Any] = lambda obs: 
     return infer
 
 
-def samples(space: spaces.Space[Any], count: int = 1000) -> Iterator[dict[str, np.ndarray]]:
+def samples(space: spaces.Space[Any], count: int = 300) -> Iterator[dict[str, np.ndarray]]:
     """Observations for one robot, from a space; boxes without bounds give normal numbers."""
     space.seed(1)
     for _ in range(count):
@@ -109,7 +109,7 @@ def test_every_algorithm_and_action_space_gives_the_same_actions(
 ) -> None:
     model = trained(algorithm, vectorized(walk(BOX, action_space)), **options)
     path = sb3.export_policy(model, tmp_path / "policy.onnx")
-    assert assert_agrees(path, predicted(model), samples(BOX)) == 1000
+    assert assert_agrees(path, predicted(model), samples(BOX)) == 300
     contract = Controller.load(path).contract
     assert [port.name for port in contract.outputs] == ["actions"] and contract.decimation == 1
     assert "stable-baselines3" in contract.provenance.versions
@@ -142,18 +142,18 @@ def test_vecnormalize_is_inside_whatever_it_was_given_as(tmp_path: Path) -> None
     rng = np.random.default_rng(0)
     scale = np.sqrt(venv.obs_rms.var)
     raw = [
-        {"obs": (venv.obs_rms.mean + 2 * scale * rng.standard_normal((1, 5))).astype(np.float32)} for _ in range(1000)
+        {"obs": (venv.obs_rms.mean + 2 * scale * rng.standard_normal((1, 5))).astype(np.float32)} for _ in range(300)
     ]
     infer = predicted(model, venv.normalize_obs)
     clipped = sum(bool((np.abs(venv.normalize_obs(values["obs"])) == 2.5).any()) for values in raw)
-    assert clipped > 100
+    assert clipped > 30
     without_env = PPO.load(tmp_path / "model.zip", device="cpu")
     for name, path in {
         "environment": sb3.export_policy(model, tmp_path / "a.onnx"),
         "object": sb3.export_policy(without_env, tmp_path / "b.onnx", vecnormalize=venv),
         "files": sb3.export_policy(tmp_path / "model.zip", tmp_path / "c.onnx", vecnormalize=tmp_path / "vn.pkl"),
     }.items():
-        assert assert_agrees(path, infer, raw) == 1000, name
+        assert assert_agrees(path, infer, raw) == 300, name
     plain = sb3.export_policy(without_env, tmp_path / "d.onnx")
     assert_agrees(plain, predicted(model), raw)
     with pytest.raises(AssertionError):
@@ -346,7 +346,7 @@ def test_a_recurrent_policy_runs_through_episodes(tmp_path: Path) -> None:
 def test_a_trained_policy_has_the_same_return_without_torch(tmp_path: Path) -> None:
     """SAC on the pendulum, run by the controller in a process that never imports torch."""
     options = OFF_POLICY | {"learning_starts": 200, "buffer_size": 5000, "learning_rate": 3e-3}
-    model = trained(SAC, make_vec_env("Pendulum-v1", seed=0), 1500, **options)
+    model = trained(SAC, make_vec_env("Pendulum-v1", seed=0), 500, **options)
     path = sb3.export_policy(model, tmp_path / "policy.onnx", rate_hz=20, action_names=["torque"])
     venv = make_vec_env("Pendulum-v1", seed=7)
     expected: Any

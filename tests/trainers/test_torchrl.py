@@ -98,7 +98,7 @@ def distributional() -> Any:
     return TensorDictSequential(values, head)
 
 
-def assert_infers(path: Path, policy: Any, like: Any, kind: str = "deterministic", count: int = 1000) -> None:
+def assert_infers(path: Path, policy: Any, like: Any, kind: str = "deterministic", count: int = 300) -> None:
     """One observation after the other gives what the policy gives for all of them at once."""
     controller, values = Controller.load(path), noise(count, OBSERVATION)
     with torch.no_grad(), set_exploration_type(kind):

@@ -33,6 +33,8 @@ from exploy.exporter.frameworks.torchrl import export_policy
 from exploy.runtime import Controller
 from tests.trainers.torchrl_support import import_torchvision
 
+pytestmark = pytest.mark.expensive  # plays Atari
+
 STEPS = 1000
 
 

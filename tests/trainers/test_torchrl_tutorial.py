@@ -17,6 +17,8 @@ from exploy.exporter.frameworks.torchrl import export_policy
 from exploy.runtime import Controller
 from tests.trainers.test_torchrl_pong import dqn, pong
 
+pytestmark = pytest.mark.expensive  # plays Atari
+
 
 @pytest.fixture(scope="module")
 def trained() -> tuple[Any, Any]:

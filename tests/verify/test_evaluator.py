@@ -281,7 +281,7 @@ def test_it_pauses_once_where_there_is_a_terminal(tmp_path: Path, monkeypatch):
     session = export(env, actor, tmp_path)
     env.gain.fill_(5.0)
     questions: list[str] = []
-    monkeypatch.setattr("exploy.exporter.core.evaluator.has_terminal", lambda: True)
+    monkeypatch.setattr("exploy.verify.evaluator.has_terminal", lambda: True)
     monkeypatch.setattr("builtins.input", questions.append)
     assert not run(env, session, pause_on_failure=True)
     assert len(questions) == 1

@@ -140,7 +140,8 @@ def test_integers_stay_valid_indices(tmp_path: Path):
         def observe(self):
             return self.value + self.table[self.index]
 
-    export(Indexing(), make_actor(3), tmp_path)
+    session = export(Indexing(), make_actor(3), tmp_path)
+    assert "index" in session.input_names
 
 
 def test_a_memory_written_by_nobody_is_carried_along(tmp_path: Path):

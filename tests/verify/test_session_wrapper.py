@@ -148,8 +148,9 @@ def count_nodes(graph: onnx.GraphProto) -> int:
 def test_an_older_optimised_graph_is_replaced(folder: Path) -> None:
     (folder / "debug").mkdir()
     (folder / "debug" / "policy_optimized.onnx").write_text("old")
-    SessionWrapper(folder, "policy.onnx", optimize=True)
-    SessionWrapper(folder / "debug", "policy_optimized.onnx", optimize=False)
+    plain = SessionWrapper(folder, "policy.onnx", optimize=True)
+    optimized = SessionWrapper(folder / "debug", "policy_optimized.onnx", optimize=False)
+    assert optimized.output_names == plain.output_names
 
 
 def test_a_file_in_the_way_of_the_debug_folder_is_no_reason_to_fail(folder: Path) -> None:

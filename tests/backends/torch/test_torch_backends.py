@@ -15,8 +15,8 @@ from exploy.driver.policy_export import export_policy
 from exploy.errors import BackendError, ContractError, DataDependentError
 from exploy.exporter.core.exporter import export_environment
 from exploy.runtime import Controller
-from tests.cli.test_commands import FACTORIES, assert_fails, run
 from tests.driver.test_policy_export import Recurrent
+from tests.support.command_line import FACTORIES, assert_fails, run
 from tests.support.environments import make_actor
 from tests.support.files import robot_inputs
 from tests.support.robot import Robot
@@ -41,7 +41,7 @@ def compiled_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return exported(tmp_path_factory.mktemp("compiled"), "aot_inductor")
 
 
-@pytest.mark.parametrize("file", ["torch_file", "compiled_file"])
+@pytest.mark.parametrize("file", ["torch_file", pytest.param("compiled_file", marks=pytest.mark.expensive)])
 def test_a_file_for_torch_runs_like_the_onnx_file(file: str, onnx_file: Path, request: pytest.FixtureRequest) -> None:
     """Both rates, memories and resets, with all guards on."""
     path = request.getfixturevalue(file)

@@ -1,13 +1,16 @@
 """Recording and replaying: every tick, exactly, also of a process that was killed."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ import torch
 from exploy.errors import FaultError, LogError, RuntimeInputError
 from exploy.runtime import Controller, Guards, Recorder, replay
 from exploy.runtime.logs.formats import load_log
+from exploy.runtime.logs.npz import NpzSink
 from tests.support.environments import make_actor
 from tests.support.files import (
     FakeClock,
@@ -37,6 +41,32 @@ def record(path: Path, ticks: int = 30) -> list[dict[str, np.ndarray]]:
     controller = Controller.load(robot_file())
     with Recorder(path, controller):
         return [controller.step(robot_inputs(tick)) for tick in range(ticks)]
+
+
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    """Nothing can be written to a log in here."""
+
+    def fail(self: object, rows: object, events: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with mock.patch.object(NpzSink, "write", fail):
+        yield
+
+
+def record_until_it_fails(recorder: Recorder, controller: Controller) -> None:
+    deadline = time.monotonic() + 20
+    while recorder.error is None and time.monotonic() < deadline:
+        controller.step(robot_inputs())
+
+
+def wait_until_written(folder: Path, ticks: int) -> bytes:
+    """The bytes of a log once the recorder has written some ticks of its own accord, which takes up to a second."""
+    (log,) = folder.iterdir()
+    deadline = time.monotonic() + 20
+    while load_log(log.with_name(log.name.split(".part")[0])).ticks < ticks and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return log.read_bytes()
 
 
 # -- what is recorded -----------------------------------------------------------------------------------------
@@ -166,10 +196,9 @@ def test_a_log_that_was_cut_off_anywhere_gives_what_is_whole(ending: str, tmp_pa
     for tick in range(40):
         controller.step(robot_inputs(tick))
         if tick == 20:
-            recorder._write()
-    recorder._write()
+            wait_until_written(tmp_path, 21)
+    data = wait_until_written(tmp_path, 40)
     (written,) = tmp_path.iterdir()
-    data = written.read_bytes()
     recorder.close()
     for name in os.listdir(tmp_path):
         (tmp_path / name).unlink()
@@ -297,7 +326,8 @@ def test_the_inputs_of_a_fault_are_those_that_were_given(ending: str, tmp_path: 
 def test_closing_a_recorder_that_failed_leaves_its_successor_alone(tmp_path: Path) -> None:
     controller = Controller.load(robot_file())
     first = Recorder(tmp_path / "first.npz", controller)
-    first._error = OSError("broken")
+    with full_disk():
+        record_until_it_fails(first, controller)
     controller.unlisten(first)
     controller.reset()
     with Recorder(tmp_path / "second.npz", controller):
@@ -426,14 +456,8 @@ def test_recording_starts_at_the_start_of_a_run_and_once(tmp_path: Path) -> None
 def test_a_full_disk_does_not_stop_the_robot_and_is_said_at_the_end(tmp_path: Path) -> None:
     controller = Controller.load(robot_file())
     recorder = Recorder(tmp_path / "run.npz", controller)
-
-    def fail(rows: object, events: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    recorder._sink.write = fail  # type: ignore[method-assign]
-    deadline = time.monotonic() + 20
-    while recorder.error is None and time.monotonic() < deadline:
-        controller.step(robot_inputs())
+    with full_disk():
+        record_until_it_fails(recorder, controller)
     controller.step(robot_inputs())
     with pytest.raises(LogError, match=r"run\.npz is not complete: .*No space left"):
         recorder.close()

@@ -13,6 +13,7 @@ from torch.export import Dim
 
 from exploy.backends.onnx.exact_operators import replace_inexact_operators
 from exploy.backends.onnx.older_opsets import OLDEST_OF_TORCH, in_older_opset
+from exploy.backends.onnx.operator_table import kept_operator_table
 from exploy.backends.onnx.squeezes import drop_squeezes
 from exploy.capture.noise import without_noise
 from exploy.capture.program import Program
@@ -39,13 +40,14 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
             module = copy.deepcopy(program.module)
             replace_inexact_operators(module, examples)
             exported = torch.export.export(module, examples, dynamic_shapes=_open_sizes(program))
-            result = torch.onnx.export(
-                exported,
-                opset_version=max(opset_version, OLDEST_OF_TORCH),
-                dynamo=True,
-                external_data=False,
-                verbose=False,
-            )
+            with kept_operator_table():
+                result = torch.onnx.export(
+                    exported,
+                    opset_version=max(opset_version, OLDEST_OF_TORCH),
+                    dynamo=True,
+                    external_data=False,
+                    verbose=False,
+                )
         except Exception as error:
             raise LoweringError(_explain(error)) from error
     assert result is not None

@@ -1,0 +1,100 @@
+"""Runs the command line: in this process as a rule, which spares an import of torch, or as it was installed."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+from unittest import mock
+
+from exploy.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+EXPLOY = Path(sys.executable).with_name("exploy")
+FACTORIES = "tests.support.factories"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command printed, and how it exited."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: Any, folder: Path = ROOT, encoding: str = "utf-8", **environment: str) -> Result:
+    """Run a command in this process, from a folder and without a terminal."""
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True) for _ in range(2)]
+    with (
+        _as_a_process(folder, ["exploy", *map(str, arguments)], environment),
+        contextlib.redirect_stdout(streams[0]),
+        contextlib.redirect_stderr(streams[1]),
+    ):
+        code = _exit_code()
+    printed = [stream.buffer.getvalue().decode(encoding) for stream in streams]
+    return Result(code, *printed)
+
+
+def run_installed(*arguments: Any, folder: Path = ROOT, **environment: str) -> Result:
+    """Run a command in a process of its own, through the entry point that pip has made."""
+    done = subprocess.run(
+        [str(EXPLOY), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def assert_fails(result: Result, message: str) -> None:
+    """One line that says what is wrong, and the exit code for that."""
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1, result.stderr
+    assert message in result.stderr, result.stderr
+
+
+@contextlib.contextmanager
+def _as_a_process(folder: Path, argv: list[str], environment: dict[str, str]) -> Iterator[None]:
+    """What a command changes in its process is as it was afterwards."""
+    modules, path = set(sys.modules), list(sys.path)
+    with (
+        contextlib.chdir(folder),
+        mock.patch.object(sys, "argv", argv),
+        mock.patch.dict(os.environ, environment),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("default")
+        warnings.showwarning = _print_warning
+        try:
+            yield
+        finally:
+            sys.path[:] = path
+            for name in set(sys.modules) - modules:
+                if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)) and folder != ROOT:
+                    del sys.modules[name]
+
+
+def _print_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(warnings.formatwarning(message, category, filename, lineno, line), file=sys.stderr)
+
+
+def _exit_code() -> int:
+    try:
+        main()
+    except SystemExit as stop:
+        return 0 if stop.code is None else int(stop.code)
