@@ -27,7 +27,12 @@ def test_example_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(FOLDER)
     monkeypatch.setattr(sys, "argv", [str(path)])
-    runpy.run_path(str(path), run_name="__main__")
+    exit_code: object = 0
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    except SystemExit as stop:
+        exit_code = stop.code
     printed = capsys.readouterr()
+    assert exit_code == 0, printed.out
     assert printed.err == ""
     assert "agrees" in printed.out and "DIFFERS" not in printed.out
