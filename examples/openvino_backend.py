@@ -21,7 +21,7 @@ from exploy.contract import Contract
 from exploy.errors import ContractError
 from exploy.runtime import Controller
 from exploy.runtime.backends import register
-from exploy.runtime.path import Arrays, Path
+from exploy.runtime.step_runner import Arrays, StepRunner
 
 
 class OpenVinoBackend(Backend):
@@ -36,7 +36,7 @@ class OpenVinoBackend(Backend):
 
         return OnnxBackend().lower(program, decimation)
 
-    def open_paths(self, data: bytes, contract: Contract, **options: Any) -> tuple[Path, Path]:
+    def open_steps(self, data: bytes, contract: Contract, **options: Any) -> tuple[StepRunner, StepRunner]:
         """Compile the file; both paths are one request, whose step count chooses between them.
 
         Raises:

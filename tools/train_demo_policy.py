@@ -167,7 +167,7 @@ def main() -> None:
     """Train, write the weights and print an evaluation on resets that training never saw."""
     parser = argparse.ArgumentParser(description="Train the policy of the cart-pole demo.")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / WEIGHTS_FILE)
+    parser.add_argument("--output", type=Path, default=Path(dynamics.__file__).parent / WEIGHTS_FILE)
     arguments = parser.parse_args()
 
     torch.set_num_threads(1)

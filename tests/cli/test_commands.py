@@ -62,9 +62,11 @@ def test_without_arguments_there_is_help_and_an_unknown_command_is_refused() -> 
 
 
 def test_without_typer_it_says_what_to_install() -> None:
-    with mock.patch.dict(sys.modules, {"typer": None, "exploy.cli.app": None}):
+    with mock.patch.dict(sys.modules, {"typer": None}):
+        sys.modules.pop("exploy.cli.app", None)
         result = run()
     assert_fails(result, "pip install 'exploy[cli]'")
+    assert "typer" in result.stderr
 
 
 def test_debug_shows_where_an_error_comes_from(tmp_path: Path) -> None:

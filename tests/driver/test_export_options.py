@@ -93,7 +93,8 @@ def test_the_file_lists_what_was_frozen_with_name_shape_and_hash(tmp_path: Path)
     assert session.contract is not None
     gains, offset = session.contract.frozen
     assert (gains.name, gains.shape, gains.declared) == ("env.gains", (2,), None)
-    assert gains.matches(np.array([2, 3], np.float32)) and not gains.matches(np.array([2, 4], np.float32))
+    assert gains.changed_elements(np.array([2, 3], np.float32)) is None
+    assert gains.changed_elements(np.array([2, 4], np.float32)) is not None
     assert offset.name == "env.offset"
 
 

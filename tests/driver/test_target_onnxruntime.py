@@ -32,6 +32,7 @@ def versions(**options: Any) -> tuple[int, int]:
 
 def test_opset_and_ir_version_are_what_the_release_reads() -> None:
     assert versions() == (20, 11)
+    Controller.load(exported(Robot(), make_actor(13, 3), target_onnxruntime="1.16.3")).selftest()
     assert versions(target_onnxruntime="1.20") == (20, 10)
     assert versions(target_onnxruntime="1.16.3") == (19, 9)
     assert versions(target_onnxruntime="1.31") == (20, 11)

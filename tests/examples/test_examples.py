@@ -4,6 +4,7 @@ import runpy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -14,15 +15,17 @@ EXAMPLES = sorted(FOLDER.glob("*.py"))
 
 
 @pytest.fixture(autouse=True)
-def backends_as_before() -> Iterator[None]:
-    """One example registers a backend in this process."""
-    yield
-    REGISTERED.clear()
+def process_as_before() -> Iterator[None]:
+    """One example registers a backend in this process, and imports another one."""
+    with mock.patch.dict(REGISTERED):
+        yield
+    for path in EXAMPLES:
+        sys.modules.pop(path.stem, None)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=[path.stem for path in EXAMPLES])
 def test_example_runs(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(FOLDER)
@@ -32,7 +35,7 @@ def test_example_runs(
         runpy.run_path(str(path), run_name="__main__")
     except SystemExit as stop:
         exit_code = stop.code
-    printed = capsys.readouterr()
+    printed = capfd.readouterr()
     assert exit_code == 0, printed.out
     assert printed.err == ""
     assert "agrees" in printed.out and "DIFFERS" not in printed.out

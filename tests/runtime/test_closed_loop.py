@@ -10,7 +10,8 @@ import torch
 from exploy.demo.cart_pole import CartPole
 from exploy.demo.exportable import ExportableCartPole
 from exploy.demo.policy import load_trained_actor
-from exploy.environment.components import Group, Input, Memory, Output, to_numpy
+from exploy.environment.components import Group, Input, Memory, Output
+from exploy.environment.tensor_copies import to_numpy
 from exploy.exporter.core.actor import add_actor_memory
 from exploy.runtime import Controller
 from tests.support import tutorial

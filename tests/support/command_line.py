@@ -17,6 +17,7 @@ from exploy.cli.main import main
 ROOT = Path(__file__).parents[2]
 EXPLOY = Path(sys.executable).with_name("exploy")
 FACTORIES = "tests.support.factories"
+_SHARED = (f"{ROOT}/src", f"{ROOT}/tests", f"{ROOT}/benchmarks", "/site-packages/", os.path.dirname(os.__file__))
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def assert_fails(result: Result, message: str) -> None:
 @contextlib.contextmanager
 def _as_a_process(folder: Path, argv: list[str], environment: dict[str, str]) -> Iterator[None]:
     """What a command changes in its process is as it was afterwards."""
-    modules, path = set(sys.modules), list(sys.path)
+    modules, path = dict(sys.modules), list(sys.path)
     with (
         contextlib.chdir(folder),
         mock.patch.object(sys, "argv", argv),
@@ -77,9 +78,15 @@ def _as_a_process(folder: Path, argv: list[str], environment: dict[str, str]) ->
             yield
         finally:
             sys.path[:] = path
-            for name in set(sys.modules) - modules:
-                if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)) and folder != ROOT:
-                    del sys.modules[name]
+            for name in [name for name, module in sys.modules.items() if _is_users(module)]:
+                del sys.modules[name]
+            sys.modules.update({name: module for name, module in modules.items() if _is_users(module)})
+
+
+def _is_users(module: Any) -> bool:
+    """Whether a module is one that a command was told to import, and not a part of a package that is shared."""
+    file = getattr(module, "__file__", None) or ""
+    return file.endswith(".py") and not any(part in file for part in _SHARED)
 
 
 def _print_warning(

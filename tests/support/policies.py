@@ -37,6 +37,7 @@ def assert_agrees(
         got, expected = controller.step(values)["actions"], np.asarray(infer(values)).copy()
         assert got.shape == expected.shape, (got.shape, expected.shape)
         pairs.append((got, expected))
+    assert all(step < len(pairs) for step in resets), "every reset must be within the run"
     got, expected = (np.stack(side) for side in zip(*pairs, strict=True))
     if expected.dtype.kind == "f":
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)

@@ -7,13 +7,13 @@ from typing import Any
 
 from exploy.contract import Contract
 from exploy.runtime.backends import REGISTERED, ExecutionBackend, register
-from exploy.runtime.onnx.paths import open_paths
-from exploy.runtime.path import Arrays, Path
+from exploy.runtime.onnx.steps import open_steps
+from exploy.runtime.step_runner import Arrays, StepRunner
 
 
 @dataclass(frozen=True)
-class _WaitingPath:
-    path: Path
+class _WaitingStep:
+    path: StepRunner
     wait: Callable[[], None]
 
     @property
@@ -39,9 +39,9 @@ def steps_that_wait(wait: Callable[[], None]) -> Iterator[None]:
     class Waiting(ExecutionBackend):
         name = "onnx"
 
-        def open_paths(self, data: bytes, contract: Contract, **options: Any) -> tuple[Path, Path]:
-            first, second = open_paths(data, contract, **options)
-            return _WaitingPath(first, wait), _WaitingPath(second, wait)
+        def open_steps(self, data: bytes, contract: Contract, **options: Any) -> tuple[StepRunner, StepRunner]:
+            first, second = open_steps(data, contract, **options)
+            return _WaitingStep(first, wait), _WaitingStep(second, wait)
 
     register(Waiting)
     try:

@@ -255,7 +255,7 @@ def compare(name: str, case: Case, folder: Path) -> None:
     remembers = getattr(policy, "memory_a", policy)
     infer = inference_of(runner, case.groups)
     steps = assert_agrees(
-        path, infer, random_observations(shapes), resets=(7, 400), reset=lambda: remembers.reset(every)
+        path, infer, random_observations(shapes), resets=(7, 150), reset=lambda: remembers.reset(every)
     )
     assert steps == 300
 

@@ -242,7 +242,7 @@ def test_a_file_gives_what_the_player_gives(name: str, exported: Callable[[str],
         return outputs[-1]
 
     observations = drawn(player.observation_space, 300)
-    steps = assert_agrees(exported(name), infer, observations, resets=(0, 300, 301, 640), reset=player.reset)
+    steps = assert_agrees(exported(name), infer, observations, resets=(0, 100, 101, 200), reset=player.reset)
     assert steps == 300
     assert len(np.unique(np.concatenate(outputs), axis=0)) > 1
 

@@ -215,7 +215,7 @@ def test_the_file_gives_what_inference_gives_from_raw_observations(architecture:
     path = export_policy(runner, tmp_path / "policy.onnx", golden_trace=False)
     infer, policy = inference_of(runner)
     observations = list(random_observations(shapes_of(actor)))
-    steps = assert_agrees(path, infer, observations, resets=(0, 7, 500), reset=lambda: policy.reset(torch.ones(1)))
+    steps = assert_agrees(path, infer, observations, resets=(0, 7, 150), reset=lambda: policy.reset(torch.ones(1)))
     assert steps == 300
     assert len({float(infer(values)) for values in observations[:20]}) == 20, "the policy must react"
     contract = Controller.load(path).contract

@@ -90,7 +90,7 @@ def noise(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> tor
     return (2 * torch.randn(shape, generator=generator)).to(dtype)
 
 
-def assert_runs_as_in(env: Any, policy: Any, path: Path, base: ScriptedEnv, steps: int = 500) -> Controller:
+def assert_runs_as_in(env: Any, policy: Any, path: Path, base: ScriptedEnv, steps: int = 150) -> Controller:
     """Let an environment and a policy run, and a file on what the base environment gave: the same actions result."""
     with torch.no_grad(), set_exploration_type("deterministic"):
         base.now, base.episode, base.acted_on, base.received = 0, 0, [], []

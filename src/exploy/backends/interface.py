@@ -47,8 +47,8 @@ def interface_of(program: Program) -> Interface:
     gone = {memory.output_name for memory in program.memories if memory.name in unread}
     used = {
         name
-        for path in (default, sub_step)
-        for output, sources in path.items()
+        for step in (default, sub_step)
+        for output, sources in step.items()
         if output not in gone
         for name in sources.inputs
     }

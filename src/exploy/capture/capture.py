@@ -11,16 +11,18 @@ from torch.nn.parameter import is_lazy
 
 from exploy.capture.aliases import refuse_overlapping_arguments, tie_aliases
 from exploy.capture.frozen import frozen_tensors
-from exploy.capture.graph_module import own_module, plain_copy
+from exploy.capture.graph_module import own_module
 from exploy.capture.initial_memory import initial_values
 from exploy.capture.masks import replace_constant_masks, replace_masked_writes
 from exploy.capture.pipeline import Pipeline
 from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, MemoryPort, Port, Program
 from exploy.capture.recording import STAGE, mutated_arguments
+from exploy.capture.sensitivity import Sensitivity
 from exploy.capture.two_rates import OBSERVE, TwoRates, split_rates
 from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Input, Memory, Output, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.tensor_copies import cpu_copy
 from exploy.errors import ActorError, ComponentError
 from exploy.live.attribute_paths import identifier_from_path, index_paths
 from exploy.live.geometry import Geometry
@@ -102,7 +104,7 @@ class _Builder:
         program = Program(
             module=module,
             inputs=[
-                Port(name, plain_copy(value)) for name, value in self.arguments.items() if name in self._input_names()
+                Port(name, cpu_copy(value)) for name, value in self.arguments.items() if name in self._input_names()
             ],
             memories=[*memories, *carried],
             default_outputs=[*default, *carried_outputs],
@@ -110,7 +112,8 @@ class _Builder:
             frozen=[],
             parameter_names=names,
         )
-        read = [item for item in stored if not item.is_written or program.depends_on(item)]
+        sensitivity = Sensitivity(program)
+        read = [item for item in stored if not item.is_written or sensitivity.depends_on(item)]
         return dataclasses.replace(
             program,
             frozen=[item for item in read if not item.is_weight or item.is_written],

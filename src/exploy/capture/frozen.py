@@ -10,7 +10,7 @@ from torch import fx
 from exploy.capture.aliases import Access, Region, is_overwritten_first
 from exploy.capture.program import FrozenTensor
 from exploy.capture.recording import Recording, viewed_argument
-from exploy.environment.components import to_numpy
+from exploy.environment.tensor_copies import to_numpy
 from exploy.live.attribute_paths import NamedMemory, PathIndex
 
 _LITERALS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)

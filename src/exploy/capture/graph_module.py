@@ -7,6 +7,7 @@ from torch import fx
 
 from exploy.capture.frozen import tensors_of
 from exploy.capture.recording import WHERE, Recording, mutated_arguments
+from exploy.environment.tensor_copies import cpu_copy
 from exploy.errors import CaptureError
 from exploy.live.location import UNKNOWN
 
@@ -35,7 +36,7 @@ def _stored(node: fx.Node, value: object) -> torch.Tensor:
             f"{place}: an operator uses a {type(value).__name__}, which no file can hold. "
             "Quantised and packed modules must be exported as ordinary ones."
         )
-    return plain_copy(value)
+    return cpu_copy(value)
 
 
 def _weight_names(recording: Recording, constants: dict[str, torch.Tensor], roots: dict[str, object]) -> dict[str, str]:
@@ -66,8 +67,3 @@ def _make_portable(graph: fx.Graph) -> None:
             kwargs = {name: None if name == "generator" else value for name, value in node.kwargs.items()}
             node.kwargs = fx.node.map_aggregate(kwargs, moved)
     graph.eliminate_dead_code(is_impure_node=has_effect)
-
-
-def plain_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy on the CPU that is neither an inference tensor, nor a parameter, nor strided in any special way."""
-    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)

@@ -8,6 +8,7 @@ from exploy.environment.actor import ExportableActor
 from exploy.environment.checks import checked_tensor
 from exploy.environment.components import Memory, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.tensor_copies import cpu_copy, to_numpy
 from exploy.errors import ComponentError
 from exploy.live.geometry import Geometry
 from exploy.live.snapshot import Snapshot
@@ -28,7 +29,7 @@ def initial_values(
         ComponentError: If an override names no Memory or does not fit it.
     """
     memories = {memory.name: memory for memory in env.context_manager().get_memory_components()}
-    values = {name: _copy(memory.fetch()) for name, memory in memories.items()}
+    values = {name: cpu_copy(memory.fetch()) for name, memory in memories.items()}
     values |= _after_actor_reset(env, actor, roots, memories, values)
     for name, value in overrides.items():
         memory = memories.get(name) or env.context_manager().get_component_by_name(name)
@@ -60,12 +61,8 @@ def _after_actor_reset(
         actor.reset(torch.ones(batch_size, dtype=torch.bool, device=env.empty_actions().device))
         if not actor.get_state():
             return {name: torch.zeros_like(found[name]) for name in owned}
-        values = {name: memory.fetch().detach().cpu().numpy().copy() for name, memory in owned.items()}
+        values = {name: to_numpy(memory.fetch()) for name, memory in owned.items()}
     return {name: torch.from_numpy(value) for name, value in values.items()}
-
-
-def _copy(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
 
 
 def _fitting(memory: Memory, value: object, example: torch.Tensor) -> torch.Tensor:

@@ -19,6 +19,7 @@ from exploy.environment.actor import ExportableActor
 from exploy.environment.checks import checked_tensor
 from exploy.environment.components import Input, Memory, Output, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.stages import Stages
 from exploy.errors import ActorError, EnvironmentError, ExployError
 from exploy.live.attribute_paths import PathIndex, index_paths
 from exploy.live.geometry import Geometry
@@ -69,28 +70,22 @@ class Pipeline:
         self.recording.run(run, arguments, snapshot.gradient_mode())
 
     def _run(self) -> None:
-        manager, recording = self.env.context_manager(), self.recording
-        manager.write_connections()
-        for update in self.env.command_updates:
-            update()
-        observations = self._observe()
+        stages, recording = Stages(self.env, self.actor), self.recording
+        observations = self._checked_observations(stages.observe())
         self.observations = recording.node_of(observations.clone())
         recording.end_stage(OBSERVE)
         self.rebound_by_observations = self._rebound_memories()
-        actions = self._act(observations)
+        actions = self._act(stages, observations)
         self.actions = recording.node_of(actions.clone())
         recording.end_stage(ACT)
-        self.env.process_actions(actions)
-        self.env.apply_actions()
+        stages.process(actions)
         self._end_step(PROCESS)
         self.carried_paths = index_paths(live_objects(self.env, self.actor))
         for stage in (FIRST_SUB_STEP, SECOND_SUB_STEP):
-            manager.write_connections()
-            self.env.apply_actions()
+            stages.sub_step()
             self._end_step(stage)
 
-    def _observe(self) -> torch.Tensor:
-        observations = self.env.compute_observations()
+    def _checked_observations(self, observations: torch.Tensor) -> torch.Tensor:
         expected = checked_tensor(self.env, "empty_actor_observations")
         if not isinstance(observations, torch.Tensor) or observations.shape != expected.shape:
             got = describe(observations) if isinstance(observations, torch.Tensor) else type(observations).__name__
@@ -100,10 +95,10 @@ class Pipeline:
             )
         return observations
 
-    def _act(self, observations: torch.Tensor) -> torch.Tensor:
+    def _act(self, stages: Stages, observations: torch.Tensor) -> torch.Tensor:
         expected = checked_tensor(self.env, "empty_actions")
         try:
-            actions = self.actor(observations)
+            actions = stages.act(observations)
         except ExployError:
             raise
         except Exception as error:

@@ -18,7 +18,6 @@ from exploy.live.location import UNKNOWN
 
 ACTIONS = "actions"
 OBSERVATIONS = "obs"
-_SCALES = (1.0, 1000.0)  # the second shows what a clamp would hide from the first
 _RANDOM_WHILE_TRAINING = ("lstm", "gru", "rnn_tanh", "rnn_relu", "scaled_dot_product_attention")
 
 
@@ -94,21 +93,15 @@ class FrozenTensor:
     declared: str | None = None
     live: torch.Tensor | None = field(default=None, repr=False, compare=False)
 
-    def changed_elements(self, live: object) -> np.ndarray | None:
-        """Which elements of the flattened tensor are frozen and otherwise by now in a live tensor or array, as flags.
-
-        None if there are none, or `live` is nothing to compare with.
-        """
-        array = live.detach().cpu().numpy() if isinstance(live, torch.Tensor) else live
-        if not isinstance(array, np.ndarray):
-            return None
+    def changed_elements(self, now: np.ndarray) -> np.ndarray | None:
+        """Flags for the elements of the flattened tensor that are frozen and have another value now; None if none."""
         flags = np.zeros(math.prod(self.shape), dtype=bool)
         frozen = slice(None) if self.elements is None else self.elements
-        if array.shape != self.shape:
+        if now.shape != self.shape:
             flags[frozen] = True
             return flags
-        now = array.reshape(-1)[frozen]
-        flags[frozen] = (now != self.value) & ((now == now) | (self.value == self.value))
+        values = now.reshape(-1)[frozen]
+        flags[frozen] = (values != self.value) & ((values == values) | (self.value == self.value))
         return flags if flags.any() else None
 
 
@@ -186,55 +179,6 @@ class Program:
                 return random
             random = reached
 
-    def depends_on(self, frozen: FrozenTensor, elements: np.ndarray | None = None) -> bool:
-        """Whether any result changes, for inputs around the examples, when a frozen tensor does.
-
-        Args:
-            frozen: The tensor.
-            elements: Flags for those of its elements to change, if not all; all where they are not stored one by one.
-        """
-        read = {name for path in self.sources for sources in path.values() for name in sources.constants}
-        constants = read & frozen.constants
-        return bool(constants) and any(self._shows(frozen, constants, elements, scale) for scale in _SCALES)
-
-    def _shows(self, frozen: FrozenTensor, constants: set[str], elements: np.ndarray | None, scale: float) -> bool:
-        generator = torch.Generator().manual_seed(0)
-        changed = {}
-        for name in constants:
-            constant = self.module.get_buffer(name)
-            changed[name] = _disturbed(constant, generator, scale)
-            if elements is not None and tuple(constant.shape) == frozen.shape:
-                flags = torch.from_numpy(elements).reshape(constant.shape)
-                changed[name] = torch.where(flags, changed[name], constant)
-        inputs, before = self._disturbed_run
-        try:
-            after = self._results(inputs, changed)
-        except Exception:
-            return True  # an index, say, that is no longer valid
-        return not all(
-            torch.equal(value.nan_to_num(), other.nan_to_num()) for value, other in zip(before, after, strict=True)
-        )
-
-    @cached_property
-    def _disturbed_run(self) -> tuple[dict[str, torch.Tensor], tuple[torch.Tensor, ...]]:
-        """Inputs around the examples, or the examples where the program cannot be run at others, and the results."""
-        generator = torch.Generator().manual_seed(0)
-        inputs = {name: _disturbed(value, generator) for name, value in self.examples.items()}
-        try:
-            return inputs, self._results(inputs)
-        except Exception:
-            return self.examples, self._results(self.examples)
-
-    def _results(
-        self, values: dict[str, torch.Tensor], constants: dict[str, torch.Tensor] | None = None
-    ) -> tuple[torch.Tensor, ...]:
-        """All results with other values of some constants, and always the same random numbers."""
-        with torch.no_grad(), torch.random.fork_rng(devices=()):
-            torch.manual_seed(0)
-            arguments = tuple(values[name] for name in self.input_names)
-            results: tuple[torch.Tensor, ...] = torch.func.functional_call(self.module, constants or {}, arguments)
-        return results
-
     def without_memories(self, names: Set[str]) -> "Program":
         """The same program without some memories whose value at entry nobody reads."""
         if not names:
@@ -303,11 +247,3 @@ def _sources(nodes: set[fx.Node], ports: dict[fx.Node, str]) -> Sources:
             if node.op == "call_function"
         ),
     )
-
-
-def _disturbed(tensor: torch.Tensor, generator: torch.Generator, scale: float = 1.0) -> torch.Tensor:
-    if tensor.dtype == torch.bool:
-        return ~tensor
-    if tensor.is_floating_point():
-        return tensor + (scale * torch.randn(tensor.shape, generator=generator)).to(tensor.dtype)
-    return tensor + 1 if tensor.numel() else tensor

@@ -1,5 +1,6 @@
 """The parts of the contract."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -101,11 +102,15 @@ class Frozen:
     declared: str | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
-    def matches(self, array: np.ndarray) -> bool:
-        """Whether an array still has the value that was frozen; of another shape or type, it has not."""
-        if array.shape != self.shape or str(array.dtype) != self.dtype:
-            return False
-        return digest(array if self.elements is None else array.reshape(-1)[self.elements]) == self.sha256
+    def changed_elements(self, now: np.ndarray) -> np.ndarray | None:
+        """Flags for all that is frozen, where it has another value, shape or type now; else None."""
+        frozen = slice(None) if self.elements is None else self.elements
+        same_form = now.shape == self.shape and str(now.dtype) == self.dtype
+        if same_form and digest(now if self.elements is None else now.reshape(-1)[self.elements]) == self.sha256:
+            return None
+        flags = np.zeros(math.prod(self.shape), dtype=bool)
+        flags[frozen] = True
+        return flags
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from exploy.contract import (
 from exploy.description.port_semantics import with_semantics
 from exploy.description.provenance import provenance_of
 from exploy.environment.checks import checked_metadata, checked_observation_names
-from exploy.environment.components import to_numpy
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.tensor_copies import to_numpy
 
 
 def build_contract(

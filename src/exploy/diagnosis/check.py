@@ -19,8 +19,8 @@ from exploy.diagnosis.diagnosis import Diagnosis
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.pipeline_alone import changes_of_pipeline
 from exploy.diagnosis.evidence.probing import probe
-from exploy.diagnosis.evidence.program_session import ProgramSession
 from exploy.diagnosis.evidence.roles import roles
+from exploy.diagnosis.evidence.stepped_program import SteppedProgram
 from exploy.diagnosis.evidence.stepping import Evidence, step_and_watch
 from exploy.diagnosis.failure import failure, guarded
 from exploy.diagnosis.finding import Finding, Kind
@@ -105,14 +105,14 @@ class _Check:
         self.case = case
         self._env = env
         self._names = _observation_names(env)
-        self._session = ProgramSession(case.program, case.experiments.actor, checked_decimation(env), self._names)
+        self._stepped = SteppedProgram(case.program, checked_decimation(env), self._names)
         self._values = PythonValues(case.experiments.roots)
         self._difference: str | None = None
 
     def metadata_findings(self) -> list[Finding]:
         """Whether what the environment says of itself can be stored."""
         try:
-            build_metadata(self._env, self._session.contract, None)
+            build_metadata(self._env, self._stepped.contract, None)
         except Exception as error:
             return [failure(Kind.CAPTURE_FAILED, "env.metadata()", error)]
         return []
@@ -121,7 +121,7 @@ class _Check:
         """Everything that is found, over some policy steps."""
         findings = guarded(_Check._stand_still, self)
         case, program = self.case, self.case.program
-        case.evidence = step_and_watch(case.experiments, program, self._session, self._values, steps)
+        case.evidence = step_and_watch(case.experiments, program, self._stepped, self._values, steps)
         case.roles = roles(program, case.own_changes, case.evidence)
         findings += _findings_of_steps(self._env, program, case.evidence, self._names)
         if case.evidence.error is None:
@@ -135,7 +135,7 @@ class _Check:
         case = self.case
         with case.experiments.trial() as snapshot:
             case.own_changes = changes_of_pipeline(case.experiments, case.program, self._values)
-            self._difference = standing_still_difference(case, self._session, snapshot)
+            self._difference = standing_still_difference(case, self._stepped, snapshot)
         return [] if self._difference is None else late_findings(case, self._values.values)
 
     def _probe(self) -> list[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from exploy.capture.program import FrozenTensor, Program
+from exploy.capture.sensitivity import Sensitivity
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.pipeline_alone import changes_of_pipeline
 from exploy.diagnosis.suggestion import name_from_path
@@ -75,11 +76,12 @@ class InferredMemories:
 def missing_memories(experiments: Experiments, program: Program) -> list[FrozenTensor]:
     """Frozen tensors that the pipeline changes and that results depend on."""
     changed = changes_of_pipeline(experiments, program, PythonValues({})).tensors
+    sensitivity = Sensitivity(program)
     return [
         frozen
         for frozen in program.stored
         if frozen.name in changed
         and frozen.declared is None
         and frozen.live is None
-        and program.depends_on(frozen, changed[frozen.name] if changed[frozen.name].any() else None)
+        and sensitivity.depends_on(frozen, changed[frozen.name] if changed[frozen.name].any() else None)
     ]

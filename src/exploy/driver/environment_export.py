@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from exploy.atomic_write import replacing
 from exploy.backends.backend import Backend
 from exploy.backends.onnx.backend import OnnxBackend
 from exploy.backends.onnx.versions import IR_VERSION, OPSET_VERSION, versions_for
@@ -22,15 +23,15 @@ from exploy.description.metadata import build_metadata
 from exploy.description.summary import frozen_line, summary
 from exploy.diagnosis.inferred_memories import InferredMemories
 from exploy.diagnosis.refusals import refuse_errors, refuse_random_operators
-from exploy.driver.output_file import checked_target, replacing
+from exploy.driver.output_file import checked_target
 from exploy.environment.actor import make_exportable_actor
 from exploy.environment.checks import checked_decimation
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import UnusedInputWarning
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.verify.export_checks import check_against_environment, check_against_program, check_controller
-from exploy.verify.file_runner import runner_of
 from exploy.verify.golden_trace import record_trace
+from exploy.verify.stepped import stepped_file
 
 
 class ExportMode(Enum):
@@ -283,7 +284,7 @@ class OnnxEnvironmentExporter(torch.nn.Module):
     def _verify(self, program: Program, data: bytes, decimation: int) -> None:
         if not (self.verify_program or self.verify_environment):
             return
-        file = runner_of(data)
+        file = stepped_file(data)
         if self.verify_program:
             check_against_program(program, file, decimation)
             check_controller(data)

@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 import torch
 
+from exploy.atomic_write import replacing
 from exploy.backends.onnx.backend import OnnxBackend
 from exploy.backends.onnx.versions import IR_VERSION, OPSET_VERSION, versions_for
 from exploy.backends.registry import make_backend
@@ -17,7 +18,7 @@ from exploy.contract import METADATA_KEY, Contract
 from exploy.description.metadata import to_json
 from exploy.description.policy_contract import Names, describe_policy
 from exploy.description.summary import summary
-from exploy.driver.output_file import checked_target, replacing
+from exploy.driver.output_file import checked_target
 from exploy.errors import MetadataError, OutputPathError
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.policy.capture import capture_policy

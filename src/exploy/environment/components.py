@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from exploy.environment.tensor_copies import to_numpy
 from exploy.errors import ComponentError
 
 TensorCallback = Callable[[], torch.Tensor]
@@ -281,11 +282,6 @@ class Connection:
     def write(self) -> None:
         """Write data to the environment by calling the setter with the value from the getter."""
         self._setter(self._getter())
-
-
-def to_numpy(tensor: torch.Tensor) -> np.ndarray:
-    """Return a numpy copy of a tensor, wherever it lives."""
-    return np.array(tensor.detach().resolve_conj().resolve_neg().cpu().numpy())
 
 
 def describe(tensor: torch.Tensor) -> str:

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_iter
 
 from exploy.live.geometry import has_memory
+from exploy.live.gradient_mode import gradient_mode
 from exploy.live.object_graph import asked_once, data_owners, has_slots, instance_dict, is_a, slots_of, walk
 
 _MISSING = object()
@@ -60,13 +61,8 @@ class Snapshot:
         self.restore()
 
     def gradient_mode(self) -> contextlib.AbstractContextManager[Any]:
-        """The mode to run the environment's code in: no gradients, or inference mode where its tensors live in it.
-
-        In inference mode, caches that the code fills for the first time would keep tensors that no gradient can pass.
-        """
-        if any(tensor.is_inference() for tensor, _ in self._tensors):
-            return torch.inference_mode()
-        return torch.no_grad()
+        """The mode to run the environment's code in."""
+        return gradient_mode(tensor for tensor, _ in self._tensors)
 
     def protect(self, tensor: torch.Tensor) -> None:
         """Remember the contents of a tensor's memory, unless that is done already."""

@@ -1,7 +1,6 @@
 """Collects what a report tells: by running a file beside its environment, or on its own trace."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +14,13 @@ from exploy.runtime.controller import Controller
 from exploy.runtime.latency import measure
 from exploy.runtime.model_file import ModelFile
 from exploy.runtime.selftest import run_ticks
-from exploy.verify.tally import Tally
+from exploy.verify.tally import Comparison, Tally
 
 if TYPE_CHECKING:
     import torch
 
     from exploy.environment.exportable_environment import ExportableEnvironment
+    from exploy.verify.stepped import Stepped
 
 _LATENCY_TICKS = 8000
 _TOLERANCE = 1e-5
@@ -82,10 +82,16 @@ def from_environment(
     file = ModelFile.load(path)
     exportable = make_exportable_actor(actor)
     wrapper = SessionWrapper(path.parent, path.name, actor=exportable, optimize=False)
-    session = _RecordedSession(wrapper, file.contract.decimation)
+    recorded = _Recorded(wrapper, file.contract)
 
-    tally = _RecordingTally(_TOLERANCE, _TOLERANCE, decimation=file.contract.decimation)
-    loop = ClosedLoop(env, env.context_manager(), session, tally, 0, watch=lambda step: None)
+    seen: dict[str, Compared] = {}
+
+    def keep(comparison: Comparison) -> None:
+        tick = comparison.step * file.contract.decimation + comparison.sub_step
+        seen.setdefault(comparison.name, []).append((tick, comparison.expected.copy(), comparison.got.copy()))
+
+    tally = Tally(_TOLERANCE, _TOLERANCE, keep)
+    loop = ClosedLoop(env, env.context_manager(), recorded, exportable, tally, 0, watch=lambda step: None)
     with evaluation_mode([exportable, *env.context_manager().modules]):
         loop.run(steps, after_step)
     return _content(
@@ -94,50 +100,35 @@ def from_environment(
         reference="the environment",
         steps=steps,
         tolerance=_TOLERANCE,
-        ticks=session.ticks,
-        inputs=session.inputs,
+        ticks=recorded.ticks,
+        inputs=recorded.inputs,
         outputs=[
             _history(name, file.contract, compared, not tally.outputs[name].mismatches)
-            for name, compared in tally.seen.items()
+            for name, compared in seen.items()
         ],
-        not_compared={name: why for name, why in tally.not_compared.items() if name not in tally.seen},
+        not_compared={name: why for name, why in tally.not_compared.items() if name not in seen},
         diagnosis=check_environment(env, actor),
     )
 
 
-@dataclass
-class _RecordingTally(Tally):
-    """Keeps what it compares, and at which tick."""
+class _Recorded:
+    """Something stepped, whose inputs are kept for every run, with the tick."""
 
-    decimation: int = 1
-    seen: dict[str, Compared] = field(default_factory=dict)
-
-    def compare(self, name: str, expected: np.ndarray, got: np.ndarray, step: int, sub_step: int) -> None:
-        super().compare(name, expected, got, step, sub_step)
-        self.seen.setdefault(name, []).append((step * self.decimation + sub_step, expected.copy(), got.copy()))
-
-
-class _RecordedSession:
-    """A session that keeps the inputs of every run, and its tick."""
-
-    def __init__(self, session: Any, decimation: int):
-        self._session = session
-        self._decimation = decimation
+    def __init__(self, stepped: "Stepped", contract: Contract):
+        self._stepped = stepped
         self._policy_steps = 0
+        self.label, self.contract = stepped.label, contract
         self.ticks: list[int] = []
         self.inputs: dict[str, list[np.ndarray]] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    def __call__(self, /, **values: Any) -> list[np.ndarray]:
-        sub_step = int(values[STEP_COUNT])
-        self._policy_steps += sub_step == 0
-        self.ticks.append((self._policy_steps - 1) * self._decimation + sub_step)
-        for name, value in values.items():
-            self.inputs.setdefault(name, []).append(np.array(value))
-        results: list[np.ndarray] = self._session(**values)
-        return results
+    def run(self, step_count: int, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Keep the inputs, and run."""
+        self._policy_steps += step_count == 0
+        self.ticks.append((self._policy_steps - 1) * self.contract.decimation + step_count)
+        for port in self.contract.inputs:
+            if port.name in values:
+                self.inputs.setdefault(port.name, []).append(np.array(values[port.name]))
+        return self._stepped.run(step_count, values)
 
 
 def _left_out(contract: Contract, compared: set[str]) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Writes a report as one HTML page, scripts and plots inside."""
 
-import contextlib
 import functools
 import importlib.resources
 import json
@@ -9,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exploy.atomic_write import replacing
 from exploy.contract import Contract, Kind
 from exploy.contract.wording import elements_in_words, rates_in_words, shape_in_words
 from exploy.diagnosis.diagnosis import short_place
@@ -32,15 +32,8 @@ def write(content: Content, path: Path) -> None:
         raise OutputPathError(f"Cannot write to {path}: it is no file. Give a name such as report.html.")
     path = path.resolve()  # what a link leads to, and not the link, is replaced
     page = render(content)
-    temporary = path.with_name(f".{path.name}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise OutputPathError(f"Cannot write {path}: {error.strerror or error}. Choose another place.") from None
 
 
 def render(content: Content) -> str:

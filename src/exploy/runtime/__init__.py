@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from exploy.errors import Fault, Guard
     from exploy.runtime.controller import Controller
     from exploy.runtime.guards.guards import Guards
+    from exploy.runtime.logs.formats import load_log
     from exploy.runtime.logs.recorder import Recorder
     from exploy.runtime.logs.replay import replay
     from exploy.runtime.loop import serve_rate
@@ -17,11 +18,12 @@ _HOMES = {
     "Guard": "exploy.errors",
     "Guards": "exploy.runtime.guards.guards",
     "Recorder": "exploy.runtime.logs.recorder",
+    "load_log": "exploy.runtime.logs.formats",
     "replay": "exploy.runtime.logs.replay",
     "serve_rate": "exploy.runtime.loop",
 }
 
-__all__ = ["Controller", "Fault", "Guard", "Guards", "Recorder", "replay", "serve_rate"]
+__all__ = ["Controller", "Fault", "Guard", "Guards", "Recorder", "load_log", "replay", "serve_rate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 from exploy.contract import Contract
 from exploy.errors import ContractError
 from exploy.runtime.model_file import ModelFile
-from exploy.runtime.path import Path
+from exploy.runtime.step_runner import StepRunner
 
 GROUP = "exploy.backends"
 _OWN = {
-    "onnx": "exploy.runtime.onnx.paths",
-    "torch_export": "exploy.runtime.pt2.paths",
-    "aot_inductor": "exploy.runtime.pt2.paths",
+    "onnx": "exploy.runtime.onnx.steps",
+    "torch_export": "exploy.runtime.pt2.steps",
+    "aot_inductor": "exploy.runtime.pt2.steps",
 }
 
 
@@ -29,7 +29,7 @@ class ExecutionBackend(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def open_paths(self, data: bytes, contract: Contract, **options: Any) -> tuple[Path, Path]:
+    def open_steps(self, data: bytes, contract: Contract, **options: Any) -> tuple[StepRunner, StepRunner]:
         """Open the policy step and the sub-step of a file; both are the same where there is one rate.
 
         Args:
@@ -45,7 +45,7 @@ class ExecutionBackend(ABC):
 REGISTERED: dict[str, type[ExecutionBackend]] = {}
 
 
-def open_paths(file: ModelFile, **options: Any) -> tuple[Path, Path]:
+def open_steps(file: ModelFile, **options: Any) -> tuple[StepRunner, StepRunner]:
     """Open the policy step and the sub-step of a file; both are the same where there is one rate.
 
     Args:
@@ -55,7 +55,7 @@ def open_paths(file: ModelFile, **options: Any) -> tuple[Path, Path]:
     Raises:
         ContractError: If the backend is not known or not installed, or cannot read the file.
     """
-    opened: tuple[Path, Path] = _opener(file.contract.backend)(file.data, file.contract, **options)
+    opened: tuple[StepRunner, StepRunner] = _opener(file.contract.backend)(file.data, file.contract, **options)
     return opened
 
 
@@ -64,15 +64,15 @@ def register(backend: type[ExecutionBackend]) -> None:
     REGISTERED[backend.name] = backend
 
 
-def _opener(name: str) -> Callable[..., tuple[Path, Path]]:
+def _opener(name: str) -> Callable[..., tuple[StepRunner, StepRunner]]:
     if name in REGISTERED:
-        return REGISTERED[name]().open_paths
+        return REGISTERED[name]().open_steps
     if name in _OWN:
-        opener: Callable[..., tuple[Path, Path]] = importlib.import_module(_OWN[name]).open_paths
+        opener: Callable[..., tuple[StepRunner, StepRunner]] = importlib.import_module(_OWN[name]).open_steps
         return opener
     for point in entry_points(group=GROUP, name=name):
         try:
-            found: Callable[..., tuple[Path, Path]] = point.load()().open_paths
+            found: Callable[..., tuple[StepRunner, StepRunner]] = point.load()().open_steps
         except Exception as error:
             raise ContractError(
                 f"The backend {name!r} of {point.value} cannot be used: {type(error).__name__}: {error}"

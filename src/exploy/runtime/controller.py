@@ -12,7 +12,7 @@ import numpy as np
 
 from exploy.contract import Contract, Port
 from exploy.errors import Fault, Guard, RuntimeInputError, ThreadError
-from exploy.runtime.backends import open_paths
+from exploy.runtime.backends import open_steps
 from exploy.runtime.buffers import Buffers, read_only
 from exploy.runtime.element_order import checked_order, order_of, reordered
 from exploy.runtime.engine import OUTPUT, Engine
@@ -89,7 +89,7 @@ class Controller:
                 "guards must be Guards(…), clock a function and threads 1 or more, "
                 f"got {guards!r}, {clock!r} and {threads!r}."
             )
-        self._paths = open_paths(file, threads=threads, spinning=spinning, split=split)
+        self._runners = open_steps(file, threads=threads, spinning=spinning, split=split)
         self._sizes = checked_sizes({} if sizes is None else sizes, file.contract)
         self._engine = engine = self.new_engine()
         self._released = released_arena(engine)
@@ -194,7 +194,7 @@ class Controller:
             VerificationError: If an output differs; the message names it.
             ContractError: If the file has no trace.
         """
-        return replay_trace(self._contract, self._paths)
+        return replay_trace(self._contract, self._runners)
 
     def reset(self) -> None:
         """Start anew: memories as stored in the file, the policy at the next tick, no fault, no ramp.
@@ -262,7 +262,7 @@ class Controller:
         rate = self.hz or self._contract.hz
         if rate is None:
             raise RuntimeInputError("A ramp needs the rate of the ticks, which the file does not tell; give hz=.")
-        if output not in self._outputs or not all(output in path.outputs for path in self._paths):
+        if output not in self._outputs or not all(output in runner.outputs for runner in self._runners):
             raise RuntimeInputError(f"{output!r} is no output that every tick computes, so it cannot be led.")
         value = ramp_start(output, start, self._outputs[output])
         with self._alone():
@@ -449,7 +449,7 @@ class Controller:
 
     def new_engine(self) -> Engine:
         """The file on buffers of its own, at its start; shares the sessions, and nothing that changes."""
-        return Engine(self._contract, self._paths, self._sizes)
+        return Engine(self._contract, self._runners, self._sizes)
 
     def _tell(self, event: dict[str, Any]) -> None:
         listener = self._listener  # which its own thread may take back at any time

@@ -10,7 +10,7 @@ import numpy as np
 from exploy.contract import Contract, Kind, Memory, Port
 from exploy.errors import ContractError
 from exploy.runtime.arena import Arena, Layout
-from exploy.runtime.path import Path
+from exploy.runtime.step_runner import StepRunner
 
 Key = tuple[str, str]  # what the buffer is for, and the name of its port
 INPUT, OUTPUT = "input", "output"
@@ -68,17 +68,17 @@ class Engine:
 
     Args:
         contract: What the file says about itself.
-        paths: The policy step and the sub-step.
+        runners: The policy step and the sub-step.
         sizes: Sizes that the contract leaves open, by name; 1 where one is not given.
 
     Raises:
         ContractError: If the memories of the contract are not such as can be fed back.
     """
 
-    def __init__(self, contract: Contract, paths: tuple[Path, Path], sizes: Mapping[str, int]):
+    def __init__(self, contract: Contract, runners: tuple[StepRunner, StepRunner], sizes: Mapping[str, int]):
         self.parts = Parts.of(contract)
         self._contract = contract
-        self._paths = paths
+        self._runners = runners
         self._sizes = sizes
         self._memories = _checked_memories(contract, self._layout)
         finite = {port.name: port.finite for port in (*contract.inputs, *contract.outputs)}
@@ -111,7 +111,7 @@ class Engine:
                 self.buffer((copy, name))[...] = value
 
     def warm_up(self) -> None:
-        """Run both paths some times, so that the first tick is as fast as the others; then leave inputs as if unset."""
+        """Run both some times, so that the first tick is as fast as the others; then leave inputs as if unset."""
         for step in self.steps[: min(len(self.steps), self._contract.decimation + 1)][-2:] * _WARM_UP_RUNS:
             with contextlib.suppress(Exception):  # zeros may be no valid inputs
                 step.run(step.binding)
@@ -140,20 +140,20 @@ class Engine:
         count = 1 + 2 * decimation
         for tick in range(count):
             phase = tick % decimation
-            path = self._paths[1 if phase else 0]
-            counts = any(port.name in path.inputs for port in self.parts.step_counts)
+            runner = self._runners[1 if phase else 0]
+            counts = any(port.name in runner.inputs for port in self.parts.step_counts)
             state = (tick == 0, phase if counts else bool(phase), tuple(current.values()))
             if state not in bindings:
-                bindings[state] = self._binding(path, inputs, current, phase, tick == 0)
+                bindings[state] = self._binding(runner, inputs, current, phase, tick == 0)
             following = 1 if tick == count - 1 else tick + 1
-            steps.append(Step(path.run, bindings[state], phase == 0, following))
+            steps.append(Step(runner.run, bindings[state], phase == 0, following))
             for memory in self._contract.memories:
-                if memory.output in path.outputs:
+                if memory.output in runner.outputs:
                     current[memory.name] = 1 - current[memory.name]
         return steps
 
     def _binding(
-        self, path: Path, inputs: Mapping[str, np.ndarray], current: dict[str, int], phase: int, is_first: bool
+        self, runner: StepRunner, inputs: Mapping[str, np.ndarray], current: dict[str, int], phase: int, is_first: bool
     ) -> Any:
         reads = dict(inputs)
         reads |= {port.name: self._keep(port, phase) for port in self.parts.step_counts}
@@ -162,7 +162,7 @@ class Engine:
         for memory in self._contract.memories:
             reads[memory.input] = self.buffer((_MEMORY[current[memory.name]], memory.name))
             writes[memory.output] = self.buffer((_MEMORY[1 - current[memory.name]], memory.name))
-        return path.bind(reads, writes)
+        return runner.bind(reads, writes)
 
     def _keep(self, port: Port, value: Any) -> np.ndarray:
         """An array with one value, kept alive as long as the steps that are bound to it."""

@@ -13,7 +13,7 @@ from exploy.runtime.guards.rate_watch import checked_rate
 
 @dataclass(frozen=True)
 class Latencies:
-    """Microseconds that ticks of both paths took."""
+    """Microseconds that ticks with and without the policy took."""
 
     policy: np.ndarray
     sub_step: np.ndarray

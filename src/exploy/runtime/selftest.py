@@ -8,10 +8,10 @@ from exploy.comparison import difference
 from exploy.contract import Contract
 from exploy.errors import ContractError, VerificationError
 from exploy.runtime.engine import Engine
-from exploy.runtime.path import Path
+from exploy.runtime.step_runner import StepRunner
 
 
-def replay_trace(contract: Contract, paths: tuple[Path, Path]) -> int:
+def replay_trace(contract: Contract, runners: tuple[StepRunner, StepRunner]) -> int:
     """Run a file on the inputs of its trace, memories fed back, and compare all outputs at every tick.
 
     Returns:
@@ -27,7 +27,7 @@ def replay_trace(contract: Contract, paths: tuple[Path, Path]) -> int:
             "The file has no golden trace to be tested by: it was switched off at export (golden_trace=False), or a "
             "single tick of it takes too much room."
         )
-    engine = Engine(contract, paths, {})
+    engine = Engine(contract, runners, {})
     inputs, expected = trace.input_arrays(), trace.output_arrays()
     if not _fit(inputs, engine.inputs) or set(inputs) != set(engine.inputs) or not _fit(expected, engine.outputs):
         raise ContractError("The golden trace does not have the ports of its file. Export the file again.")

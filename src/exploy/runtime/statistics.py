@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_WINDOW = 1 << 13  # ticks of each path that the percentiles are taken from
+_WINDOW = 1 << 13  # ticks of each kind of step that the percentiles are taken from
 _PER_SECOND = 1e9
 
 
@@ -42,7 +42,7 @@ class Stats:
 
 
 class Durations:
-    """The durations of the last ticks of one path, in nanoseconds."""
+    """The durations of the last ticks of one kind of step, in nanoseconds."""
 
     def __init__(self) -> None:
         self._ring = array("q", bytes(8 * _WINDOW))
@@ -75,7 +75,7 @@ def percentiles(nanoseconds: np.ndarray) -> tuple[float, float]:
 
 
 def stats_of(policy: Durations, sub_step: Durations, overruns: int) -> Stats:
-    """The statistics of both paths together."""
+    """The statistics of both kinds of steps together."""
     first, second = policy.latency(), sub_step.latency()
     p50, p99 = percentiles(np.concatenate([policy.recent, sub_step.recent]))
     worst = max(first.worst, second.worst)

@@ -1,10 +1,9 @@
 """Steps an environment and its exported file side by side and compares everything that the file gives."""
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,15 +13,15 @@ from exploy.contract import STEP_COUNT, Contract, Memory
 from exploy.environment.actor import ExportableActor
 from exploy.environment.checks import checked_tensor
 from exploy.environment.components import Memory as MemoryComponent
-from exploy.environment.components import to_numpy
 from exploy.environment.context_manager import ContextManager
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.tensor_copies import to_numpy
 from exploy.errors import ActorError, EnvironmentError, FileFormatError
+from exploy.live.gradient_mode import gradient_mode_of
+from exploy.verify.stepped import Stepped, Values
 from exploy.verify.tally import Tally
 
 NEEDS_HOOKS = "needs the hooks"
-
-Values = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -33,42 +32,14 @@ class _Reading:
     memories: Values
 
 
-class Session(Protocol):
-    """What is stepped beside an environment: an exported file, or a captured program."""
-
-    @property
-    def onnx_file_path(self) -> object:
-        """What to call it in messages."""
-
-    @property
-    def contract(self) -> Contract | None:
-        """Its description of itself."""
-
-    @property
-    def input_names(self) -> list[str]:
-        """Names of the inputs that it needs."""
-
-    @property
-    def output_names(self) -> list[str]:
-        """Names of the outputs that it gives."""
-
-    def get_actor(self) -> ExportableActor | None:
-        """The actor that steps the environment; None if the outputs are to do that."""
-
-    def __call__(self, /, **kwargs: Any) -> list[np.ndarray]:
-        """Run one step, sub-step or policy step by `ctx.step_count`."""
-
-    def get_output_value(self, output_name: str) -> np.ndarray:
-        """The value of an output in the last run."""
-
-
 class ClosedLoop:
     """One evaluation of a file against an environment.
 
     Args:
         env: The environment, which is stepped.
         manager: The components to compare.
-        session: The file.
+        stepped: The file, or what else is compared with the environment.
+        actor: The actor that steps the environment; None if the outputs are to do that.
         tally: Where comparisons are counted.
         reseed_every: After how many steps memories are taken from the environment; 0 for never.
         watch: Called with the number of the step before each policy step and after the last.
@@ -85,7 +56,8 @@ class ClosedLoop:
         self,
         env: ExportableEnvironment,
         manager: ContextManager,
-        session: Session,
+        stepped: Stepped,
+        actor: ExportableActor | None,
         tally: Tally,
         reseed_every: int,
         watch: Callable[[int], None],
@@ -93,9 +65,9 @@ class ClosedLoop:
     ):
         self._env = env
         self._manager = manager
-        self._session = session
-        self._actor = session.get_actor()
-        self._contract = _contract_for(session, manager)
+        self._stepped = stepped
+        self._actor = actor
+        self._contract = _contract_for(stepped, manager)
         self._tally = tally
         self._tally.element_names[OBSERVATIONS] = self._contract.observation_names
         self._reseed_every = reseed_every
@@ -126,7 +98,7 @@ class ClosedLoop:
             self._env.register_evaluation_hooks(_ignore, _ignore, _ignore)
 
     def _run(self, num_steps: int, after_step: Callable[[int], None]) -> torch.Tensor:
-        with gradient_mode(self._manager):
+        with gradient_mode_of(self._manager):
             observations, reading = self._observe_reset()
             self._memories |= reading.memories
             for self._step_number in range(num_steps):
@@ -167,7 +139,7 @@ class ClosedLoop:
         self._compare(OBSERVATIONS, to_numpy(observations), 0)
         actions = self._act(observations)
         self._hook_reading, self._sub_steps_seen, self._was_reset = None, 0, False
-        observations, done = stepped(self._env, actions)
+        observations, done = step_environment(self._env, actions)
         if not self._sub_steps_seen:
             self._catch_up(done)
         if self._sub_steps_seen and not done and not self._was_reset:
@@ -236,9 +208,7 @@ class ClosedLoop:
     # -- small parts ------------------------------------------------------------------------------------------------
 
     def _run_file(self, step_count: int, inputs: Values) -> None:
-        values = {name: value for name, value in (inputs | self._memories).items() if name in self._session.input_names}
-        self._session(**values, **{STEP_COUNT: np.array(step_count, dtype=np.int32)})
-        self._got = {name: self._session.get_output_value(name) for name in self._session.output_names}
+        self._got = self._stepped.run(step_count, inputs | self._memories)
         for memory in self._contract.memories:
             self._memories[memory.input] = self._got[memory.output]
 
@@ -277,7 +247,7 @@ class ClosedLoop:
             self._actor.reset(torch.ones(actions.shape[0], dtype=torch.bool, device=actions.device))
 
 
-def stepped(env: ExportableEnvironment, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
+def step_environment(env: ExportableEnvironment, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
     """Step an environment and return what it must return.
 
     Raises:
@@ -296,35 +266,20 @@ def _ignore(*_: object) -> None:
     """Stand in for a hook when no evaluation is running."""
 
 
-def _contract_for(session: Session, manager: ContextManager) -> Contract:
-    contract = session.contract
+def _contract_for(stepped: Stepped, manager: ContextManager) -> Contract:
+    contract = stepped.contract
     if contract is None:
-        raise FileFormatError(f"{session.onnx_file_path} was not made by exploy: it carries no contract.")
+        raise FileFormatError(f"{stepped.label} was not made by exploy: it carries no contract.")
     carried = {name for memory in contract.memories if memory.carried for name in (memory.input, memory.output)}
     own = {STEP_COUNT, ACTIONS, OBSERVATIONS}
     in_file = {port.name for port in (*contract.inputs, *contract.outputs)} - carried - own
     registered = {*manager.get_input_names(), *manager.get_output_names()} - set(contract.unused_inputs)
     if in_file != registered:
         raise FileFormatError(
-            f"{session.onnx_file_path} does not belong to this environment: only the file has "
+            f"{stepped.label} does not belong to this environment: only the file has "
             f"{sorted(in_file - registered)}, only the environment has {sorted(registered - in_file)}. Export again."
         )
     return contract
-
-
-@contextlib.contextmanager
-def gradient_mode(manager: ContextManager) -> Iterator[None]:
-    """Inference mode where the environment lives in it, else no gradients.
-
-    Stepping an ordinary environment in inference mode would leave it with tensors that cannot be written to afterwards.
-    """
-    tensors = [item.fetch() for item in (*manager.get_input_components(), *manager.get_output_components())]
-    if any(tensor.is_inference() for tensor in tensors):
-        with torch.inference_mode():
-            yield
-    else:
-        with torch.no_grad():
-            yield
 
 
 def has_terminal() -> bool:

@@ -12,7 +12,7 @@ from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import EnvironmentError
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.verify.closed_loop import ClosedLoop, has_terminal
-from exploy.verify.frozen_watch import FrozenWatch
+from exploy.verify.frozen_notes import FrozenNotes
 from exploy.verify.session_wrapper import SessionWrapper
 from exploy.verify.tally import Tally
 
@@ -57,11 +57,11 @@ def evaluate(
         FileFormatError: If the file does not belong to the environment.
     """
     _check_counts(num_steps, reset_from_onnx_counter_steps)
-    tally = Tally(atol, rtol)
-    watch = FrozenWatch(env, session_wrapper)
-    loop = ClosedLoop(env, context_manager, session_wrapper, tally, reset_from_onnx_counter_steps or 0, watch)
-    console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     actor = session_wrapper.get_actor()
+    tally = Tally(atol, rtol)
+    watch = FrozenNotes(env, session_wrapper)
+    loop = ClosedLoop(env, context_manager, session_wrapper, actor, tally, reset_from_onnx_counter_steps or 0, watch)
+    console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     modules = [*context_manager.modules, *([actor] if actor is not None else [])]
     with Progress(console=console, transient=True, disable=not (verbose and console.is_terminal)) as progress:
         task = progress.add_task("evaluating", total=num_steps)
@@ -89,7 +89,7 @@ def _check_counts(num_steps: int, reseed_every: int | None) -> None:
         )
 
 
-def _pause(tally: Tally, watch: FrozenWatch, progress: Progress) -> Callable[[int], None]:
+def _pause(tally: Tally, watch: FrozenNotes, progress: Progress) -> Callable[[int], None]:
     """A function that waits for Enter the first time that something differs."""
     asked = False
 

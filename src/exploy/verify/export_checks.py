@@ -6,20 +6,23 @@ from dataclasses import dataclass
 
 import torch
 
+from exploy.capture.perturbation import Variation, around, as_found
 from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program
 from exploy.capture.recording import plain_torch
+from exploy.capture.sensitivity import Sensitivity
 from exploy.comparison import difference
 from exploy.environment.actor import ExportableActor
-from exploy.environment.components import Input, to_numpy
+from exploy.environment.components import Input
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.stages import Stages
+from exploy.environment.tensor_copies import to_numpy
 from exploy.errors import ExployError, VerificationError, WeakerCheckWarning
-from exploy.live.object_graph import resolve_in
 from exploy.live.roots import live_objects
 from exploy.live.snapshot import ProtectUnseen, Snapshot
 from exploy.runtime.controller import Controller
 from exploy.runtime.guards.guards import Guards
-from exploy.verify.file_runner import CannotRunError, RunStep, Values
-from exploy.verify.variation import Variation, around, as_found
+from exploy.verify.frozen_watch import FrozenWatch
+from exploy.verify.stepped import CannotRunError, Stepped, Values
 
 TOLERANCE = 1e-5
 _USUAL_REASON = (
@@ -34,7 +37,7 @@ _MAX_SUB_STEPS = 20
 _POLICY_STEPS = 8
 
 
-def check_against_program(program: Program, file: RunStep, decimation: int) -> None:
+def check_against_program(program: Program, file: Stepped, decimation: int) -> None:
     """Run file and program on the same inputs over both paths, memories fed back.
 
     The inputs are those found and random ones around them; only the first where the program cannot be computed
@@ -53,7 +56,7 @@ def check_against_program(program: Program, file: RunStep, decimation: int) -> N
                 values = inputs | memories
                 results = program.run({name: torch.from_numpy(value) for name, value in values.items()})
                 expected = {name: to_numpy(value) for name, value in results[min(sub_step, 1)].items()}
-                got = file(sub_step, values)
+                got = file.run(sub_step, values)
                 step = _Step("the captured program", policy_step, sub_step)
                 _compare(expected, got, program, step, lambda: [_REASON_IN_THE_FILE])
                 memories = {memory.input_name: got[memory.output_name] for memory in program.memories}
@@ -79,7 +82,7 @@ def check_against_environment(
     env: ExportableEnvironment,
     actor: ExportableActor,
     program: Program,
-    file: RunStep,
+    file: Stepped,
 ) -> None:
     """Set the registered tensors of the live environment to other values, run its own Python, compare, restore.
 
@@ -96,7 +99,7 @@ def compare_with_environment(
     env: ExportableEnvironment,
     actor: ExportableActor,
     program: Program,
-    run: RunStep,
+    stepped: Stepped,
     snapshot: Snapshot | None = None,
 ) -> None:
     """Compare with the live environment whatever computes the program's outputs; see check_against_environment().
@@ -105,13 +108,13 @@ def compare_with_environment(
         env: The environment.
         actor: The actor.
         program: The captured program.
-        run: Computes the outputs from the step count and the values of all inputs and memories.
+        stepped: What to compare with the environment.
         snapshot: The environment as it is, if that was taken already.
 
     Raises:
         VerificationError: If an output differs, or a frozen tensor that matters was changed; the message names it.
     """
-    check = _EnvironmentCheck(env, actor, program, run, snapshot or Snapshot(live_objects(env, actor)))
+    check = _EnvironmentCheck(env, actor, program, stepped, snapshot or Snapshot(live_objects(env, actor)))
     _check_at(check.run, (around,) * _POLICY_STEPS, (as_found,) * _POLICY_STEPS)
 
 
@@ -144,13 +147,16 @@ class _EnvironmentCheck:
         env: ExportableEnvironment,
         actor: ExportableActor,
         program: Program,
-        file: RunStep,
+        file: Stepped,
         snapshot: Snapshot,
     ):
         self._env = env
         self._manager = env.context_manager()
         self._actor = actor
+        self._stages = Stages(env, actor)
         self._program = program
+        self._sensitivity = Sensitivity(program)
+        self._watch = FrozenWatch(env, actor, program.stored)
         self._file = file
         self._snapshot = snapshot
 
@@ -174,7 +180,7 @@ class _EnvironmentCheck:
         names = {port.name for port in self._program.inputs}
         inputs = [item for item in self._manager.get_input_components() if item.input_name in names]
         self._set(inputs, variation)
-        got = self._file(sub_step, memories | {item.input_name: to_numpy(item.fetch()) for item in inputs})
+        got = self._file.run(sub_step, memories | {item.input_name: to_numpy(item.fetch()) for item in inputs})
         expected = self._live(sub_step)
         step = _Step("the live environment", policy_step, sub_step)
         _compare(expected, got, self._program, step, self._suspects)
@@ -182,16 +188,14 @@ class _EnvironmentCheck:
 
     def _live(self, sub_step: int) -> Values:
         results: Values = {}
-        self._manager.write_connections()
         if sub_step == 0:
-            for update in self._env.command_updates:
-                update()
-            observations = self._env.compute_observations()
+            observations = self._stages.observe()
             results[OBSERVATIONS] = to_numpy(observations)
-            actions = self._actor(observations)
+            actions = self._stages.act(observations)
             results[ACTIONS] = to_numpy(actions)
-            self._env.process_actions(actions)
-        self._env.apply_actions()
+            self._stages.process(actions)
+        else:
+            self._stages.sub_step()
         return results | {item.output_name: item.value_numpy for item in self._manager.get_output_components()}
 
     def _set(self, components: Iterable[Input], variation: Variation) -> None:
@@ -207,13 +211,8 @@ class _EnvironmentCheck:
 
     def _changed_frozen(self) -> list[FrozenTensor]:
         """Frozen tensors whose live value is another by now, and matters to an output."""
-        roots = live_objects(self._env, self._actor)
-        changed = []
-        for frozen in self._program.stored:
-            elements = frozen.changed_elements(resolve_in(roots, frozen.name))
-            if frozen.declared is None and elements is not None and self._program.depends_on(frozen, elements):
-                changed.append(frozen)
-        return changed
+        undeclared = self._watch.changes(lambda frozen: frozen.declared is None and frozen.live is None)
+        return [item.frozen for item in undeclared if self._sensitivity.depends_on(item.frozen, item.elements)]
 
     def _refuse_missing_memories(self) -> None:
         """Refuse state that the pipeline reads and changes, even where no output has shown it yet."""

@@ -3,11 +3,11 @@
 import numpy as np
 import torch
 
+from exploy.capture.perturbation import Variation, around, as_found
 from exploy.capture.program import Program
 from exploy.comparison import difference
 from exploy.contract import Contract, GoldenTrace, Kind, encode_array
-from exploy.environment.components import to_numpy
-from exploy.verify.variation import Variation, around, as_found
+from exploy.environment.tensor_copies import to_numpy
 
 MAX_BYTES = 1 << 18
 _MAX_TICKS = 200

@@ -7,7 +7,7 @@ import torch
 
 from exploy.comparison import difference
 from exploy.contract import Kind
-from exploy.environment.components import to_numpy
+from exploy.environment.tensor_copies import to_numpy
 from exploy.errors import ExployError, PolicyError, VerificationError
 from exploy.policy.policy import Policy, PolicyInput, Tensors
 from exploy.runtime.controller import Controller

@@ -2,12 +2,14 @@
 
 import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnxruntime
 
+from exploy.contract import STEP_COUNT
 from exploy.errors import FileFormatError, RuntimeInputError
 from exploy.runtime.onnx.session import NUMPY_TYPES, open_session, read_contract
 
@@ -56,6 +58,11 @@ class SessionWrapper:
         return self._path
 
     @property
+    def label(self) -> str:
+        """What messages call the file."""
+        return str(self._path)
+
+    @property
     def contract(self) -> "Contract | None":
         """What the file says about itself; None where it was not made by exploy."""
         return self._contract
@@ -96,6 +103,19 @@ class SessionWrapper:
         results = self._session.run(None, values)
         self._results = dict(zip(self._outputs, results, strict=True))
         return list(results)
+
+    def run(self, step_count: int, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Run inference with a step count and values by name, of which those that the file does not take are ignored.
+
+        Returns:
+            The values of all outputs, by name.
+
+        Raises:
+            RuntimeInputError: If an input is missing, or of another shape or type.
+        """
+        taken = {name: value for name, value in values.items() if name in self._inputs}
+        self(**taken, **({STEP_COUNT: np.array(step_count, dtype=np.int32)} if STEP_COUNT in self._inputs else {}))
+        return dict(self._results)
 
     def get_actor(self) -> "ExportableActor | None":
         """The original actor, or None if none was given."""

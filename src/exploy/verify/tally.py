@@ -1,5 +1,6 @@
 """Keeps count of comparisons and prints them as a table."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,12 +35,24 @@ class OutputTally:
     first: Mismatch | None = None
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """One value of the environment, and what was computed beside it."""
+
+    name: str
+    expected: np.ndarray
+    got: np.ndarray
+    step: int
+    sub_step: int
+
+
 @dataclass
 class Tally:
-    """All comparisons of an evaluation."""
+    """All comparisons of an evaluation; `on_comparison` is called with each before it is judged."""
 
     atol: float
     rtol: float
+    on_comparison: Callable[[Comparison], None] = lambda comparison: None
     element_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     outputs: dict[str, OutputTally] = field(default_factory=dict)
     not_compared: dict[str, str] = field(default_factory=dict)
@@ -57,6 +70,7 @@ class Tally:
 
     def compare(self, name: str, expected: np.ndarray, got: np.ndarray, step: int, sub_step: int) -> None:
         """Compare one value with the environment's and remember the result."""
+        self.on_comparison(Comparison(name, expected, got, step, sub_step))
         output = self.outputs.setdefault(name, OutputTally())
         output.compared += 1
         output.worst_error = max(output.worst_error, float(absolute_error(expected, got).max(initial=0.0)))

@@ -10,7 +10,7 @@ import torch
 
 from exploy.backends.onnx.lowering import lower
 from exploy.backends.onnx.older_opsets import OLDEST_OF_TORCH, in_older_opset
-from exploy.backends.onnx.one_path import name_ports
+from exploy.backends.onnx.one_step import name_ports
 from exploy.driver.policy_export import export_policy
 from exploy.errors import LoweringError
 from exploy.policy.capture import capture_policy

@@ -28,3 +28,14 @@ def test_torch_is_as_it_was_afterwards() -> None:
     with kept_operator_table():
         assert ONNXRegistry.__dict__["from_torchlib"].__func__ is not build
     assert ONNXRegistry.__dict__["from_torchlib"].__func__ is build
+
+
+def test_operators_that_come_later_are_in_the_table() -> None:
+    with kept_operator_table():
+        before = ONNXRegistry.from_torchlib(opset_version=20)
+        with torch.library._scoped_library("exploy_test", "FRAGMENT") as library:
+            library.define("later(Tensor x) -> Tensor")
+            assert ONNXRegistry.from_torchlib(opset_version=20).get_decomps(torch.ops.aten.relu.default)
+            rebuilt = ONNXRegistry.from_torchlib(opset_version=20)
+    one, other = (table.get_decomps(torch.ops.aten.relu.default)[0] for table in (before, rebuilt))
+    assert one is not other, "a table that was built before an operator was registered may lack its form"

@@ -1,1 +1,1 @@
-"""A captured Program as one ONNX file with both paths."""
+"""A captured Program as one ONNX file with both rates."""

@@ -1,4 +1,4 @@
-"""The backend for onnxruntime: one ONNX file with both paths under an `If`, or with one rate."""
+"""The backend for onnxruntime: one ONNX file with both steps under an `If`, or with one rate."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,16 +9,16 @@ from exploy.backends.artifact import Artifact
 from exploy.backends.backend import Backend
 from exploy.backends.interface import Interface, Tensor
 from exploy.backends.onnx.file import serialize
+from exploy.backends.onnx.joined_steps import JoinedSteps, join_steps
 from exploy.backends.onnx.lowering import lower
-from exploy.backends.onnx.one_path import name_ports
+from exploy.backends.onnx.one_step import name_ports
 from exploy.backends.onnx.random_numbers import seed_random_nodes
-from exploy.backends.onnx.two_paths import TwoPaths, join_paths
 from exploy.backends.onnx.versions import IR_VERSION, OPSET_VERSION
 from exploy.capture.program import Program
 from exploy.contract import Contract
 from exploy.runtime.onnx.file import seal
-from exploy.runtime.onnx.paths import open_paths
-from exploy.runtime.path import Path
+from exploy.runtime.onnx.steps import open_steps
+from exploy.runtime.step_runner import StepRunner
 
 
 class OnnxBackend(Backend):
@@ -49,25 +49,25 @@ class OnnxBackend(Backend):
         if decimation is None:
             name_ports(model, program)
             return OnnxArtifact(model, _interface(model))
-        paths = join_paths(model, program, decimation)
-        return OnnxArtifact(paths.model, _interface(paths.model, paths), paths)
+        steps = join_steps(model, program, decimation)
+        return OnnxArtifact(steps.model, _interface(steps.model, steps), steps)
 
-    def open_paths(self, data: bytes, contract: Contract, **options: Any) -> tuple[Path, Path]:
+    def open_steps(self, data: bytes, contract: Contract, **options: Any) -> tuple[StepRunner, StepRunner]:
         """Open a file in onnxruntime.
 
         Raises:
             ContractError: If it cannot be read.
         """
-        return open_paths(data, contract, **options)
+        return open_steps(data, contract, **options)
 
 
 class OnnxArtifact(Artifact):
-    """An ONNX model, and its two paths as plain graphs for viewing."""
+    """An ONNX model, and its two steps as plain graphs for viewing."""
 
-    def __init__(self, model: ir.Model, interface: Interface, paths: TwoPaths | None = None):
+    def __init__(self, model: ir.Model, interface: Interface, steps: JoinedSteps | None = None):
         super().__init__(interface, model.graph.opset_imports[""], model.ir_version)
         self._model = model
-        self._paths = paths
+        self._steps = steps
 
     def file(self, contract: Contract, metadata: Mapping[str, str]) -> bytes:
         """The bytes of the model with its metadata."""
@@ -75,19 +75,19 @@ class OnnxArtifact(Artifact):
         return seal(serialize(self._model))
 
     def debug_files(self) -> dict[str, bytes]:
-        """The two paths."""
-        if self._paths is None:
+        """The two steps."""
+        if self._steps is None:
             return {}
-        graphs = {"default": self._paths.default, "process_actions": self._paths.process_actions}
+        graphs = {"default": self._steps.default, "process_actions": self._steps.process_actions}
         return {f"_{suffix}.onnx": serialize(model) for suffix, model in graphs.items() if model.graph.outputs}
 
 
-def _interface(model: ir.Model, paths: TwoPaths | None = None) -> Interface:
+def _interface(model: ir.Model, steps: JoinedSteps | None = None) -> Interface:
     return Interface(
         inputs=tuple(_tensor(value) for value in model.graph.inputs),
         outputs=tuple(_tensor(value) for value in model.graph.outputs),
-        unread_memories=frozenset(paths.unread_memories) if paths is not None else frozenset(),
-        sub_step_inputs=paths.sub_step_inputs if paths is not None else {},
+        unread_memories=frozenset(steps.unread_memories) if steps is not None else frozenset(),
+        sub_step_inputs=steps.sub_step_inputs if steps is not None else {},
     )
 
 

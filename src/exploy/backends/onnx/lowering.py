@@ -1,4 +1,4 @@
-"""Program to ONNX, both paths in one plain graph."""
+"""Program to ONNX, both steps in one plain graph."""
 
 import copy
 import re
@@ -27,7 +27,7 @@ _STACK_TRACE = "stack_trace"  # the one entry of a node's metadata that torch ke
 
 
 def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
-    """Lower a program to an ONNX model whose outputs are those of the default path, then those of the sub-step path.
+    """Lower a program to an ONNX model whose outputs are those of the policy step, then those of the sub-step.
 
     Raises:
         LoweringError: If an operator has no ONNX form, or the opset cannot be reached.

@@ -3,45 +3,58 @@
 import contextlib
 import copy
 import importlib
-import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
-_KEPT: dict[tuple[object, ...], Any] = {}
+import torch
+
+_REGISTRATION = "torch.onnx._internal.exporter._registration"
+_TORCHLIB = "torch.onnx._internal.exporter._torchlib._torchlib_registry"
+_ONNXSCRIPT = "onnxscript.function_libs.torch_lib.registration"
+_LOCK = threading.RLock()
+_KEPT: dict[tuple[object, ...], tuple[tuple[int, ...], Any]] = {}
 
 
 @contextlib.contextmanager
 def kept_operator_table() -> Iterator[None]:
     """Give torch's exporter a copy of the table that it built for the same opset before, while in here.
 
-    A torch that builds its table in another way is left alone.
+    A table is built anew once there are other operators than before. A torch that has no such table, or builds it in
+    another way, is left alone. Other threads wait.
     """
-    try:
-        registry = importlib.import_module("torch.onnx._internal.exporter._registration").ONNXRegistry
-        build = registry.__dict__["from_torchlib"].__func__
-    except (ImportError, AttributeError, KeyError):
+    with _LOCK, contextlib.ExitStack() as stack:
+        try:
+            registry = importlib.import_module(_REGISTRATION).ONNXRegistry
+            original = registry.__dict__["from_torchlib"]
+            _known_operators()
+        except (ImportError, AttributeError, KeyError, TypeError):
+            original = None
+        if isinstance(original, classmethod):
+            registry.from_torchlib = classmethod(_keeping(original.__func__))
+            stack.callback(setattr, registry, "from_torchlib", original)
         yield
-        return
+
+
+def _keeping(build: Any) -> Any:
+    """A function that builds a table, but for those that are kept."""
 
     def from_torchlib(cls: Any, *args: Any, **options: Any) -> Any:
         asked = (cls, args, tuple(options.items()))
-        kept = _KEPT.get((*asked, _registered_operators()))
-        if kept is None:
+        known, kept = _KEPT.get(asked, ((), None))
+        if known != _known_operators():
             kept = build(cls, *args, **options)
-            _KEPT[(*asked, _registered_operators())] = kept  # building registers those that onnxscript brings
+            _KEPT[asked] = _known_operators(), kept  # after building, which registers those of onnxscript
         table = copy.copy(kept)
         table.functions = {target: list(forms) for target, forms in kept.functions.items()}
         return table
 
-    registry.from_torchlib = classmethod(from_torchlib)
-    try:
-        yield
-    finally:
-        registry.from_torchlib = classmethod(build)
+    return from_torchlib
 
 
-def _registered_operators() -> tuple[int, bool]:
-    """What a table depends on besides its opset: how many operators are registered, and whether torchvision's are."""
-    registration = sys.modules.get("onnxscript.function_libs.torch_lib.registration")
-    registry = getattr(registration, "default_registry", None)
-    return (0 if registry is None else sum(1 for _ in registry.values())), "torchvision" in sys.modules
+def _known_operators() -> tuple[int, ...]:
+    """What a table depends on besides its opset: how many operators torch has, and how many have an ONNX form."""
+    of_torch = importlib.import_module(_TORCHLIB)._registry
+    of_onnxscript = importlib.import_module(_ONNXSCRIPT).default_registry
+    forms = sum(len(item.overloads) + len(item.complex) for item in of_onnxscript.values())
+    return len(torch._C._dispatch_get_all_op_names()), len(of_torch), forms

@@ -13,14 +13,14 @@ import torch
 from exploy.backends.artifact import Artifact
 from exploy.backends.backend import Backend
 from exploy.backends.interface import Interface, interface_of
-from exploy.backends.torch.programs import PathProgram, path_programs
+from exploy.backends.torch.programs import StepProgram, step_programs
 from exploy.capture.noise import without_noise
 from exploy.capture.program import Program
 from exploy.contract import Contract
 from exploy.errors import LoweringError
-from exploy.runtime.path import Path
 from exploy.runtime.pt2 import archive
-from exploy.runtime.pt2.paths import SIGNATURES, open_paths
+from exploy.runtime.pt2.steps import SIGNATURES, open_steps
+from exploy.runtime.step_runner import StepRunner
 
 
 class TorchExportBackend(Backend):
@@ -30,21 +30,21 @@ class TorchExportBackend(Backend):
     suffix = ".pt2"
 
     def lower(self, program: Program, decimation: int | None) -> Artifact:
-        """Export both paths.
+        """Export both steps.
 
         Raises:
             LoweringError: If torch cannot do that.
         """
         interface = interface_of(program)
-        return TorchArtifact(interface, path_programs(program, interface))
+        return TorchArtifact(interface, step_programs(program, interface))
 
-    def open_paths(self, data: bytes, contract: Contract, **options: Any) -> tuple[Path, Path]:
+    def open_steps(self, data: bytes, contract: Contract, **options: Any) -> tuple[StepRunner, StepRunner]:
         """Open a file in torch.
 
         Raises:
             ContractError: If it cannot be read.
         """
-        return open_paths(data, contract, **options)
+        return open_steps(data, contract, **options)
 
 
 class AotInductorBackend(TorchExportBackend):
@@ -53,24 +53,24 @@ class AotInductorBackend(TorchExportBackend):
     name = "aot_inductor"
 
     def lower(self, program: Program, decimation: int | None) -> Artifact:
-        """Compile both paths, which takes a C++ compiler and some seconds.
+        """Compile both steps, which takes a C++ compiler and some seconds.
 
         Raises:
             LoweringError: If torch cannot do that.
         """
         interface = interface_of(program)
-        return CompiledArtifact(interface, path_programs(program, interface))
+        return CompiledArtifact(interface, step_programs(program, interface))
 
 
 class TorchArtifact(Artifact):
-    """Exported programs by path."""
+    """Exported programs by step."""
 
-    def __init__(self, interface: Interface, programs: dict[str, PathProgram]):
+    def __init__(self, interface: Interface, programs: dict[str, StepProgram]):
         super().__init__(interface)
         self._programs = programs
 
     def file(self, contract: Contract, metadata: Mapping[str, str]) -> bytes:
-        """The archive, with what each path takes and gives, and the contract."""
+        """The archive, with what each step takes and gives, and the contract."""
         signatures = {name: {"inputs": item.inputs, "outputs": item.outputs} for name, item in self._programs.items()}
         package = importlib.import_module("torch.export.pt2_archive._package").package_pt2
         buffer = io.BytesIO()
@@ -84,7 +84,7 @@ class TorchArtifact(Artifact):
 
 
 class CompiledArtifact(TorchArtifact):
-    """Libraries by path."""
+    """Libraries by step."""
 
     @contextlib.contextmanager
     def _contents(self) -> Iterator[dict[str, Any]]:

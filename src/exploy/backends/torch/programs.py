@@ -1,4 +1,4 @@
-"""Cuts a program into its two paths, each an exported program of torch's."""
+"""Cuts a program into policy step and sub-step, each an exported program of torch's."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,19 +11,19 @@ from exploy.capture.noise import without_noise
 from exploy.capture.program import Program
 from exploy.capture.recording import plain_torch
 from exploy.errors import LoweringError
-from exploy.runtime.pt2.paths import POLICY_STEP, SUB_STEP
+from exploy.runtime.pt2.steps import POLICY_STEP, SUB_STEP
 
 
 @dataclass(frozen=True)
-class PathProgram:
-    """One path: an exported program, with the ports that it takes and gives."""
+class StepProgram:
+    """One step: an exported program, with the ports that it takes and gives."""
 
     exported: ExportedProgram
     inputs: list[str]
     outputs: list[str]
 
 
-def path_programs(program: Program, interface: Interface) -> dict[str, PathProgram]:
+def step_programs(program: Program, interface: Interface) -> dict[str, StepProgram]:
     """The policy step and, where there is one that computes something, the sub-step.
 
     Raises:
@@ -32,11 +32,11 @@ def path_programs(program: Program, interface: Interface) -> dict[str, PathProgr
     outputs = {item.name for item in interface.outputs}
     default = [name for name in program.default_outputs if name in outputs]
     sub_step = [name for name in program.sub_step_outputs if name in outputs]
-    programs = {POLICY_STEP: _path(program, default, is_sub_step=False)}
-    return programs | ({SUB_STEP: _path(program, sub_step, is_sub_step=True)} if sub_step else {})
+    programs = {POLICY_STEP: _step(program, default, is_sub_step=False)}
+    return programs | ({SUB_STEP: _step(program, sub_step, is_sub_step=True)} if sub_step else {})
 
 
-def _path(program: Program, outputs: list[str], *, is_sub_step: bool) -> PathProgram:
+def _step(program: Program, outputs: list[str], *, is_sub_step: bool) -> StepProgram:
     sources = program.sources[is_sub_step]
     read = {name for output in outputs for name in sources[output].inputs}
     inputs = [name for name in program.input_names if name in read]
@@ -56,7 +56,7 @@ def _path(program: Program, outputs: list[str], *, is_sub_step: bool) -> PathPro
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise LoweringError(f"torch cannot export the captured program: {reason}") from error
-    return PathProgram(exported, inputs, outputs)
+    return StepProgram(exported, inputs, outputs)
 
 
 class _Part(torch.nn.Module):

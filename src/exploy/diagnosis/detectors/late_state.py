@@ -10,34 +10,35 @@ import warnings
 import torch
 
 from exploy.capture.capture import capture
+from exploy.capture.perturbation import around
 from exploy.capture.program import FrozenTensor
+from exploy.capture.sensitivity import Sensitivity
 from exploy.diagnosis.case import Case
 from exploy.diagnosis.detectors.stale_cache import find_refreshes
 from exploy.diagnosis.evidence.experiments import ABSENT, Experiments
 from exploy.diagnosis.evidence.probing import Probe
-from exploy.diagnosis.evidence.program_session import ProgramSession
+from exploy.diagnosis.evidence.stepped_program import SteppedProgram
 from exploy.diagnosis.finding import Finding, Kind
 from exploy.errors import VerificationError, WeakerCheckWarning
 from exploy.live.geometry import Geometry
 from exploy.live.location import UNKNOWN
 from exploy.live.snapshot import Snapshot
 from exploy.verify.export_checks import compare_with_environment
-from exploy.verify.variation import around
 
 
-def standing_still_difference(case: Case, session: ProgramSession, snapshot: Snapshot) -> str | None:
+def standing_still_difference(case: Case, stepped: SteppedProgram, snapshot: Snapshot) -> str | None:
     """How program and environment differ over some steps in which no simulator moves; None if they do not.
 
     Args:
         case: The environment, as it was captured.
-        session: The captured program.
+        stepped: The captured program.
         snapshot: The environment, as it is.
     """
     experiments = case.experiments
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakerCheckWarning)
-            compare_with_environment(experiments.env, experiments.actor, case.program, session.run, snapshot)
+            compare_with_environment(experiments.env, experiments.actor, case.program, stepped, snapshot)
     except VerificationError as error:
         return str(error).partition(" Nothing was written.")[0].partition("\n")[0]
     return None
@@ -56,7 +57,8 @@ def late_findings(case: Case, values_before: dict[str, object]) -> list[Finding]
         experiments.policy_step()
         program = capture(experiments.env, experiments.actor)
         late = [item for item in program.stored if item.name not in known]
-        suspects = [item for item in late if item.live is None and program.depends_on(item)]
+        sensitivity = Sensitivity(program)
+        suspects = [item for item in late if item.live is None and sensitivity.depends_on(item)]
         findings = [_finding(case, item, values_before) for item in suspects]
     constant = {item.name for item in suspects if not _depends_on_inputs(experiments, item)}
     return [finding for finding in findings if finding.tensor not in constant]
@@ -71,7 +73,7 @@ def _depends_on_inputs(experiments: Experiments, frozen: FrozenTensor) -> bool:
             if tensor is not None:
                 tensor.copy_(around(tensor, generator))
         experiments.policy_step()
-        return frozen.changed_elements(experiments.live(frozen)) is not None
+        return experiments.has_changed(frozen)
 
 
 def _finding(case: Case, frozen: FrozenTensor, values_before: dict[str, object]) -> Finding:
@@ -98,7 +100,7 @@ def _is_written_by_a_step(experiments: Experiments, frozen: FrozenTensor) -> boo
         experiments.policy_step()
         after = experiments.live(frozen)
         moved = isinstance(after, torch.Tensor) and place is not None and not Geometry.of(after).same_place(place)
-        return moved or frozen.changed_elements(after) is not None
+        return moved or experiments.has_changed(frozen)
 
 
 def _late_memory(case: Case, experiments: Experiments, frozen: FrozenTensor) -> str:

@@ -72,7 +72,7 @@ def _switch(case: Case) -> str | None:
             try:
                 assign(experiments.roots, path, False)
                 with _RandomLog() as log:
-                    experiments.observe()
+                    experiments.stages.observe()
             except Exception:
                 continue
             finally:

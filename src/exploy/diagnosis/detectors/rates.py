@@ -82,7 +82,7 @@ def _calls_of_apply_actions(experiments: Experiments) -> Calls:
     env = experiments.env
     with experiments.trial():
         with counted_calls() as elsewhere:
-            actions = experiments.actor(experiments.observe())
+            actions = experiments.stages.act(experiments.stages.observe())
             env.process_actions(actions)
             with suppress(Exception):
                 env.observations_reset()

@@ -84,7 +84,7 @@ def _refreshed_by(experiments: Experiments, suspects: list[FrozenTensor], path: 
         spoilt = {frozen.name: _spoil(experiments.live(frozen)) for frozen in refreshed}
         with contextlib.suppress(Exception):
             assign(experiments.roots, path, value)
-            experiments.observe()
+            experiments.stages.observe()
         refreshed = [frozen for frozen in refreshed if _differs(experiments.live(frozen), spoilt[frozen.name])]
         if not refreshed:
             break

@@ -13,13 +13,17 @@ from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor
 from exploy.capture.recording import plain_torch
 from exploy.environment.actor import ExportableActor
 from exploy.environment.checks import checked_tensor
-from exploy.environment.components import Input, to_numpy
+from exploy.environment.components import Input
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.stages import Stages
+from exploy.environment.tensor_copies import to_numpy
 from exploy.errors import ActorError
+from exploy.live.gradient_mode import gradient_mode_of
 from exploy.live.object_graph import instance_dict, resolve_in, slots_of, state_of
 from exploy.live.roots import live_objects
 from exploy.live.snapshot import ProtectUnseen, Snapshot
-from exploy.verify.closed_loop import gradient_mode, stepped
+from exploy.verify.closed_loop import step_environment
+from exploy.verify.frozen_watch import FrozenWatch, live_value
 
 Results = list[dict[str, np.ndarray]]
 
@@ -37,6 +41,7 @@ class Experiments:
     def __init__(self, env: ExportableEnvironment, actor: ExportableActor):
         self.env = env
         self.actor = actor
+        self.stages = Stages(env, actor)
         self.observations: torch.Tensor | None = None
         self._snapshot: Snapshot | None = None
 
@@ -66,7 +71,11 @@ class Experiments:
 
     def live(self, frozen: FrozenTensor) -> Any:
         """The tensor or array that a program keeps a copy of, as it is now; None where no path leads to it any more."""
-        return frozen.live if frozen.live is not None else self.resolve(frozen.name)
+        return live_value(frozen, self.roots)
+
+    def has_changed(self, frozen: FrozenTensor) -> bool:
+        """Whether a tensor has another value by now than the one that a program keeps."""
+        return any(True for _ in FrozenWatch(self.env, self.actor, [frozen]).changes())
 
     @contextlib.contextmanager
     def trial(self) -> Iterator[Snapshot]:
@@ -93,34 +102,24 @@ class Experiments:
         Raises:
             Exception: Whatever the environment raises.
         """
-        with gradient_mode(self.env.context_manager()):
+        with gradient_mode_of(self.env.context_manager()):
             if self.observations is None:
                 self.observations = checked_tensor(self.env, "observations_reset")
-            self.observations, was_reset = stepped(self.env, self.actor(self.observations))
+            self.observations, was_reset = step_environment(self.env, self.actor(self.observations))
             if was_reset:
                 self.observations = checked_tensor(self.env, "observations_reset")
             return was_reset
 
-    def observe(self) -> torch.Tensor:
-        """Compute the observations as the file would."""
-        self.env.context_manager().write_connections()
-        for update in self.env.command_updates:
-            update()
-        return self.env.compute_observations()
-
     def policy_step(self) -> Results:
         """Run one policy step and some of its sub-steps, and return what each gave."""
-        manager = self.env.context_manager()
-        observations = self.observe()
+        observations = self.stages.observe()
         results: Results = [{OBSERVATIONS: to_numpy(observations)}]
-        actions = self.actor(observations)
+        actions = self.stages.act(observations)
         results[0][ACTIONS] = to_numpy(actions)
-        self.env.process_actions(actions)
-        self.env.apply_actions()
+        self.stages.process(actions)
         results[0] |= self._outputs()
         for _ in range(min(self.env.decimation - 1, _SUB_STEPS)):
-            manager.write_connections()
-            self.env.apply_actions()
+            self.stages.sub_step()
             results.append(self._outputs())
         return results
 

@@ -4,7 +4,8 @@ import numpy as np
 import torch
 
 from exploy.diagnosis.evidence.experiments import Experiments, equal
-from exploy.environment.components import Memory, to_numpy
+from exploy.environment.components import Memory
+from exploy.environment.tensor_copies import to_numpy
 from exploy.live.attribute_paths import BOOKKEEPING
 from exploy.live.geometry import Geometry, has_memory
 from exploy.live.object_graph import is_a, walk
@@ -17,11 +18,10 @@ def moved_by_actions(experiments: Experiments) -> dict[str, tuple[int, ...]]:
     """Tensors that other actions change and that no port holds, with their shapes; copies of the actions last."""
     states = []
     with experiments.trial() as snapshot:
-        raw = experiments.actor(experiments.observe()).clone()
+        raw = experiments.stages.act(experiments.stages.observe()).clone()
         for actions in (raw, raw + _OTHER_ACTIONS, raw - _OTHER_ACTIONS):
-            experiments.observe()
-            experiments.env.process_actions(actions.clone())
-            experiments.env.apply_actions()
+            experiments.stages.observe()
+            experiments.stages.process(actions.clone())
             states.append(_small_tensors({"env": experiments.env}))
             snapshot.restore()
         raw_values = to_numpy(raw)

@@ -10,6 +10,7 @@ from exploy.capture.program import FrozenTensor, Program
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.live.geometry import Geometry, has_memory
 from exploy.live.python_values import PythonValues
+from exploy.verify.frozen_watch import FrozenWatch
 
 _POLICY_STEPS = 2
 
@@ -39,15 +40,15 @@ def changes_of_pipeline(experiments: Experiments, program: Program, values: Pyth
     changes = OwnChanges()
     stored = program.stored
     with experiments.trial():
+        watch = FrozenWatch(experiments.env, experiments.actor, stored)
         places = {frozen.name: _place(experiments, frozen) for frozen in stored}
         for _ in range(_POLICY_STEPS):
             experiments.policy_step()
-            for frozen in stored:
-                elements = frozen.changed_elements(experiments.live(frozen))
-                if elements is None and _has_moved(places[frozen.name], _place(experiments, frozen)):
-                    elements = np.zeros(math.prod(frozen.shape), dtype=bool)
-                if elements is not None:
-                    changes.tensors[frozen.name] = changes.tensors.get(frozen.name, elements) | elements
+            moved = [item for item in stored if _has_moved(places[item.name], _place(experiments, item))]
+            changed = {item.name: np.zeros(math.prod(item.shape), dtype=bool) for item in moved}
+            changed |= {change.frozen.name: change.elements for change in watch.changes()}
+            for name, elements in changed.items():
+                changes.tensors[name] = changes.tensors.get(name, elements) | elements
         changes.python = set(values.changed())
     return changes
 

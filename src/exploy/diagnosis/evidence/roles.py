@@ -6,6 +6,7 @@ from enum import Enum, auto
 import numpy as np
 
 from exploy.capture.program import FrozenTensor, Program
+from exploy.capture.sensitivity import Sensitivity
 from exploy.diagnosis.evidence.pipeline_alone import OwnChanges
 from exploy.diagnosis.evidence.stepping import Evidence
 
@@ -22,10 +23,11 @@ class Role(Enum):
 def roles(program: Program, own_changes: OwnChanges, evidence: Evidence) -> dict[str, Role]:
     """The role of each frozen tensor by name, but for those that the user has declared."""
     stored = [item for item in program.stored if item.declared is None]
-    return {item.name: _role(item, program, own_changes, evidence) for item in stored}
+    sensitivity = Sensitivity(program)
+    return {item.name: _role(item, sensitivity, own_changes, evidence) for item in stored}
 
 
-def _role(frozen: FrozenTensor, program: Program, own_changes: OwnChanges, evidence: Evidence) -> Role:
+def _role(frozen: FrozenTensor, sensitivity: Sensitivity, own_changes: OwnChanges, evidence: Evidence) -> Role:
     elements = np.zeros(math.prod(frozen.shape), dtype=bool)
     if frozen.name in own_changes.tensors:
         elements |= own_changes.tensors[frozen.name]
@@ -33,6 +35,6 @@ def _role(frozen: FrozenTensor, program: Program, own_changes: OwnChanges, evide
         elements |= evidence.changes[frozen.name].elements
     if not elements.any():
         return Role.CONSTANT
-    if not program.depends_on(frozen, elements):
+    if not sensitivity.depends_on(frozen, elements):
         return Role.IRRELEVANT
     return Role.MEMORY if frozen.is_written or frozen.name in own_changes.tensors else Role.INPUT_OR_CACHE

@@ -1,6 +1,5 @@
 """Steps an environment with its actor's own actions, and keeps what was seen on the way."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,12 +7,14 @@ import torch
 
 from exploy.capture.program import FrozenTensor, Program
 from exploy.diagnosis.evidence.experiments import Experiments
-from exploy.diagnosis.evidence.program_session import ProgramSession
+from exploy.diagnosis.evidence.stepped_program import SteppedProgram
 from exploy.environment.checks import checked_tensor
-from exploy.environment.components import to_numpy
+from exploy.environment.tensor_copies import to_numpy
+from exploy.live.gradient_mode import gradient_mode_of
 from exploy.live.python_values import PythonValues
-from exploy.verify.closed_loop import ClosedLoop, gradient_mode, stepped
+from exploy.verify.closed_loop import ClosedLoop, step_environment
 from exploy.verify.export_checks import TOLERANCE
+from exploy.verify.frozen_watch import FrozenChange, FrozenWatch
 from exploy.verify.tally import Tally
 
 _LOOKS_AT_PYTHON = (1, 2, 3)
@@ -61,7 +62,7 @@ class Evidence:
 def step_and_watch(
     experiments: Experiments,
     program: Program | None,
-    session: ProgramSession | None,
+    stepped: SteppedProgram | None,
     values: PythonValues,
     steps: int,
 ) -> Evidence:
@@ -72,16 +73,16 @@ def step_and_watch(
     Args:
         experiments: The environment and its actor.
         program: The captured program, if there is one.
-        session: The same to be stepped beside the environment.
+        stepped: The same to be stepped beside the environment.
         values: The Python values as they are now.
         steps: How many policy steps to make.
     """
-    watcher = _Watcher(experiments, program, session, values)
+    watcher = _Watcher(experiments, program, stepped, values)
     evidence = watcher.evidence
     try:
-        if session is not None:
-            env = experiments.env
-            loop = ClosedLoop(env, env.context_manager(), session, evidence.tally, 1, watcher.look, watch_closely=True)
+        if stepped is not None:
+            env, actor, tally = experiments.env, experiments.actor, evidence.tally
+            loop = ClosedLoop(env, env.context_manager(), stepped, actor, tally, 1, watcher.look, watch_closely=True)
             experiments.observations = loop.run(steps, watcher.after_step)
             evidence.resets, evidence.sub_steps, evidence.has_hooks = loop.resets, loop.sub_steps, loop.has_hooks
         else:
@@ -95,13 +96,13 @@ def step_and_watch(
 def _step_alone(experiments: Experiments, steps: int, watcher: "_Watcher") -> None:
     """Make steps with nothing to compare with."""
     env, actor = experiments.env, experiments.actor
-    with gradient_mode(env.context_manager()):
+    with gradient_mode_of(env.context_manager()):
         observations = checked_tensor(env, "observations_reset")
         for step in range(steps):
             watcher.note("obs", to_numpy(observations), step)
             actions = actor(observations)
             watcher.note("actions", to_numpy(actions), step)
-            observations, done = stepped(env, actions)
+            observations, done = step_environment(env, actions)
             if done:
                 watcher.evidence.resets += 1
                 observations = checked_tensor(env, "observations_reset")
@@ -115,26 +116,21 @@ class _Watcher:
         self,
         experiments: Experiments,
         program: Program | None,
-        session: ProgramSession | None,
+        stepped: SteppedProgram | None,
         values: PythonValues,
     ):
         self._experiments = experiments
-        self._session = session
-        self._watched = program.stored if program is not None else []
+        self._stepped = stepped
+        stored = program.stored if program is not None else []
+        self._frozen = FrozenWatch(experiments.env, experiments.actor, stored)
         rtol = max(TOLERANCE, 10 * program.precision if program is not None else 0.0)
         self._python = values
-        tally = _WatchingTally(TOLERANCE, rtol, self.note)
+        tally = Tally(TOLERANCE, rtol, lambda seen: self.note(seen.name, seen.expected, seen.step))
         self.evidence = Evidence(tally=tally, python_before=self._python.values)
 
     def look(self, step: int) -> None:
-        for frozen in self._watched:
-            known = self.evidence.changes.get(frozen.name)
-            if known is not None and step in known.steps:
-                continue
-            live = self._experiments.live(frozen)
-            elements = frozen.changed_elements(live)
-            if elements is not None:
-                self._note_change(frozen, elements, live, step)
+        for change in self._frozen.changes(lambda frozen: not self._is_known(frozen, step)):
+            self._note_change(change, step)
         for item in self._experiments.env.context_manager().get_input_components():
             tensor = self._experiments.fetch(item)
             if tensor is not None:
@@ -155,32 +151,23 @@ class _Watcher:
         if name in self.evidence.not_finite or value.dtype.kind not in "fc" or np.isfinite(value).all():
             return
         index = tuple(int(i) for i in np.argwhere(~np.isfinite(value))[0])
-        values = dict(self._session.last_values) if self._session is not None else {}
+        values = dict(self._stepped.last_values) if self._stepped is not None else {}
         self.evidence.not_finite[name] = NotFinite(step, index, float(value[index]), values)
 
-    def _note_change(self, frozen: FrozenTensor, elements: np.ndarray, live: object, step: int) -> None:
+    def _is_known(self, frozen: FrozenTensor, step: int) -> bool:
+        known = self.evidence.changes.get(frozen.name)
+        return known is not None and step in known.steps
+
+    def _note_change(self, change: FrozenChange[FrozenTensor], step: int) -> None:
+        frozen, elements = change.frozen, change.elements
         known = self.evidence.changes.get(frozen.name)
         if known is not None:
             known.steps.add(step)
             known.elements |= elements
             return
-        now = to_numpy(live) if isinstance(live, torch.Tensor) else np.asarray(live)
         first = int(elements.argmax())
-        before, after = _values_at(frozen, now, first)
+        before, after = _values_at(frozen, change.now, first)
         self.evidence.changes[frozen.name] = Change(step, first, {step}, elements, before, after)
-
-
-class _WatchingTally(Tally):
-    """A tally that shows every value of the environment to somebody."""
-
-    def __init__(self, atol: float, rtol: float, note: Callable[[str, np.ndarray, int], None]):
-        super().__init__(atol, rtol)
-        self._note = note
-
-    def compare(self, name: str, expected: np.ndarray, got: np.ndarray, step: int, sub_step: int) -> None:
-        """Show a value, then compare it."""
-        self._note(name, expected, step)
-        super().compare(name, expected, got, step, sub_step)
 
 
 def _values_at(frozen: FrozenTensor, now: np.ndarray, position: int) -> tuple[object, object]:

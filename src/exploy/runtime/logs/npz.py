@@ -7,7 +7,6 @@ When it is closed, they become one archive. Of a killed process the parts remain
 import dataclasses
 import io
 import json
-import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from exploy.atomic_write import replacing
 from exploy.errors import LogError
 from exploy.runtime.logs.log import Event, Header, Log, Row, refuse_existing
 
@@ -48,12 +48,8 @@ class NpzSink:
         """Put all parts into one archive, which takes the place of the parts when it is whole."""
         self._stream.close()
         refuse_existing(self._path)
-        temporary = self._part.with_suffix(".whole")
-        try:
+        with replacing(self._path) as temporary:
             temporary.write_bytes(_archive(_joined(list(_parts(self._part)))))
-            os.replace(temporary, self._path)
-        finally:
-            temporary.unlink(missing_ok=True)
         self._part.unlink()
 
 

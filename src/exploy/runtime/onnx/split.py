@@ -1,6 +1,6 @@
-"""Takes the two paths of a file apart into a model each, so that no step pays for choosing between them.
+"""Takes the policy step and the sub-step of a file apart into a model each, so that none pays for the choice.
 
-Done on the bytes of the file, without the onnx package. Weights go to the path that reads them.
+Done on the bytes of the file, without the onnx package. Weights go to the step that reads them.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from exploy.contract import Contract
 from exploy.runtime.onnx import protobuf
 from exploy.runtime.onnx.protobuf import encoded, fields, text
 
-_MAX_SHARED_BYTES = 1 << 16  # of weights that both paths read, and that would be in memory twice
+_MAX_SHARED_BYTES = 1 << 16  # of weights that both steps read, and that would be in memory twice
 
 _MODEL_GRAPH, _MODEL_FUNCTIONS, _MODEL_METADATA = 7, 25, 14
 _NODE, _GRAPH_NAME, _INITIALIZER, _INPUT, _OUTPUT = 1, 2, 5, 11, 12  # of a graph
@@ -20,12 +20,12 @@ _TENSOR_NAME, _RAW_DATA, _VALUE_NAME = 8, 9, 1
 
 
 @dataclass(frozen=True)
-class PathModel:
-    """One path as a model of its own.
+class StepModel:
+    """One step as a model of its own.
 
     Args:
         data: The model.
-        outputs: The name in the model of each output port that the path computes. Memories that it does not change, and
+        outputs: The name in the model of each output port that the step computes. Memories that it does not change, and
             outputs that it leaves as they are, are not among them.
     """
 
@@ -33,7 +33,7 @@ class PathModel:
     outputs: dict[str, str]
 
 
-def split_paths(data: bytes, contract: Contract) -> tuple[PathModel, PathModel] | None:
+def split_steps(data: bytes, contract: Contract) -> tuple[StepModel, StepModel] | None:
     """The policy step and the sub-step of a file, or None where it is not of the form that allows it.
 
     That is: the ports are those of the contract, one `If` computes all outputs, and few weights are read by both of its
@@ -45,8 +45,8 @@ def split_paths(data: bytes, contract: Contract) -> tuple[PathModel, PathModel] 
     if branches is None or any(branch.initializers for branch in branches) or not _is_described_by(contract, graph):
         return None
     passed = {memory.output: memory.input for memory in contract.memories}
-    policy = _Path(data, graph, branches[0], set(graph.output_names), passed)
-    sub_step = _Path(data, graph, branches[1], set(contract.sub_step_inputs), passed)
+    policy = _StepOfGraph(data, graph, branches[0], set(graph.output_names), passed)
+    sub_step = _StepOfGraph(data, graph, branches[1], set(contract.sub_step_inputs), passed)
     shared = policy.weights & sub_step.weights
     if sum(graph.initializers[name].stop - graph.initializers[name].start for name in shared) > _MAX_SHARED_BYTES:
         return None
@@ -55,7 +55,7 @@ def split_paths(data: bytes, contract: Contract) -> tuple[PathModel, PathModel] 
 
 
 def decimation_of(data: bytes) -> int | None:
-    """By how many ticks the graph of a file chooses its path; None where it does not do that in the usual form."""
+    """By how many ticks the graph of a file chooses its step; None where it does not do that in the usual form."""
     graph = _graph(data, list(fields(data)))
     if _branches(data, graph) is None or graph.nodes[0].inputs[1] not in graph.initializers:
         return None
@@ -150,7 +150,7 @@ def _branches(data: bytes, graph: _Graph) -> tuple[_Graph, _Graph] | None:
     return _Graph.read(data, choice.graphs["then_branch"]), _Graph.read(data, choice.graphs["else_branch"])
 
 
-class _Path:
+class _StepOfGraph:
     """What one branch needs of the graph around it, for some of the ports."""
 
     def __init__(self, data: bytes, outer: _Graph, branch: _Graph, computed: set[str], passed: dict[str, str]):
@@ -167,7 +167,7 @@ class _Path:
         self.weights = reads & set(outer.initializers)
         self._inputs = [name for name in outer.inputs if name in reads]
 
-    def model(self, head: bytes) -> PathModel:
+    def model(self, head: bytes) -> StepModel:
         places = [
             *(node.place for node in self._nodes),
             *(place for name, place in self._outer.initializers.items() if name in self.weights),
@@ -177,7 +177,7 @@ class _Path:
         parts = (self._data[place.tag : place.stop] for place in places)
         graph = b"".join([*parts, encoded(_GRAPH_NAME, b"exploy")])
         outputs = {port: self._name(place) for port, place in self._outputs.items()}
-        return PathModel(head + encoded(_MODEL_GRAPH, graph), outputs)
+        return StepModel(head + encoded(_MODEL_GRAPH, graph), outputs)
 
     def _name(self, place: protobuf.Field) -> str:
         return _named(self._data, place, _VALUE_NAME)

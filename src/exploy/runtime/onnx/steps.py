@@ -1,4 +1,4 @@
-"""The two paths of an ONNX file: as sessions of their own where the file allows it, else as one."""
+"""The policy step and the sub-step of an ONNX file: as sessions of their own where the file allows it, else as one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from exploy.errors import ContractError, FileFormatError
 from exploy.runtime.onnx.file import versions_of
 from exploy.runtime.onnx.releases import refuse_unreadable
 from exploy.runtime.onnx.session import NUMPY_TYPES, load_onnxruntime, open_session
-from exploy.runtime.onnx.split import PathModel, decimation_of, split_paths
-from exploy.runtime.path import Arrays, IdlePath, Path
+from exploy.runtime.onnx.split import StepModel, decimation_of, split_steps
+from exploy.runtime.step_runner import Arrays, IdleStep, StepRunner
 
 if TYPE_CHECKING:
     import onnxruntime
 
 
 @dataclass(frozen=True)
-class OnnxPath:
-    """A session that computes one path.
+class OnnxStep:
+    """A session that computes one step.
 
     Args:
         session: The session.
-        names: For each port that the path computes, the name that the session has for it.
+        names: For each port that the step computes, the name that the session has for it.
     """
 
     session: "onnxruntime.InferenceSession"
@@ -59,9 +59,9 @@ class OnnxPath:
         return binding
 
 
-def open_paths(
+def open_steps(
     data: bytes, contract: Contract, *, threads: int, spinning: bool, split: bool = True
-) -> tuple[Path, Path]:
+) -> tuple[StepRunner, StepRunner]:
     """Open the policy step and the sub-step of a file; both are the same where there is one rate.
 
     Args:
@@ -69,7 +69,7 @@ def open_paths(
         contract: What it says about itself.
         threads: Number of threads that compute.
         spinning: Let threads that wait for work keep their processor busy.
-        split: Take the two paths apart where that is possible.
+        split: Take the two steps apart where that is possible.
 
     Raises:
         ContractError: If the runtime cannot read the file, or the contract does not fit the graph.
@@ -80,22 +80,22 @@ def open_paths(
     decimation = decimation_of(data)
     if decimation is not None and decimation != contract.decimation:
         raise ContractError(
-            f"The contract says decimation {contract.decimation}, but the graph chooses its path every {decimation} "
+            f"The contract says decimation {contract.decimation}, but the graph chooses its step every {decimation} "
             "ticks. Export the file again."
         )
-    models = split_paths(data, contract) if split else None
+    models = split_steps(data, contract) if split else None
     try:
         if models is None:
             session = open_session(data, **options)
             check_fit(contract, session)
             computed = _computed(contract)
-            sub_step = _whole(session, computed) if computed else IdlePath()
+            sub_step = _whole(session, computed) if computed else IdleStep()
             return _whole(session, [port.name for port in contract.outputs]), sub_step
-        paths = [_part(model, options) for model in models[: min(2, contract.decimation)]]
+        steps = [_part(model, options) for model in models[: min(2, contract.decimation)]]
     except FileFormatError as error:
         raise ContractError(str(error)) from None
-    _check_split_fit(contract, paths)
-    return paths[0], paths[-1]
+    _check_split_fit(contract, steps)
+    return steps[0], steps[-1]
 
 
 def check_fit(contract: Contract, session: "onnxruntime.InferenceSession") -> None:
@@ -113,17 +113,17 @@ def check_fit(contract: Contract, session: "onnxruntime.InferenceSession") -> No
         _refuse_differences(promised, found, what)
 
 
-def _check_split_fit(contract: Contract, paths: list[OnnxPath | IdlePath]) -> None:
-    """Refuse other types or shapes in sessions of paths, each of which has a part of the ports."""
+def _check_split_fit(contract: Contract, steps: list[OnnxStep | IdleStep]) -> None:
+    """Refuse other types or shapes in sessions of steps, each of which has a part of the ports."""
     inputs = {port.name: _promised(port) for port in contract.inputs}
     outputs = {port.name: _promised(port) for port in contract.outputs}
-    for path in paths:
-        if isinstance(path, IdlePath):
+    for step in steps:
+        if isinstance(step, IdleStep):
             continue
-        found = {value.name: _found(value) for value in path.session.get_inputs()}
+        found = {value.name: _found(value) for value in step.session.get_inputs()}
         _refuse_differences({name: inputs.get(name, "nothing") for name in found}, found, "inputs")
-        values = {value.name: _found(value) for value in path.session.get_outputs()}
-        computed = {port: values[name] for port, name in path.names.items()}
+        values = {value.name: _found(value) for value in step.session.get_outputs()}
+        computed = {port: values[name] for port, name in step.names.items()}
         _refuse_differences({name: outputs.get(name, "nothing") for name in computed}, computed, "outputs")
 
 
@@ -150,12 +150,12 @@ def _found(value: Any) -> str:
     return f"{np.dtype(dtype) if dtype else value.type} {list(value.shape)}"
 
 
-def _part(model: PathModel, options: dict[str, Any]) -> OnnxPath | IdlePath:
-    return OnnxPath(open_session(model.data, **options), model.outputs) if model.outputs else IdlePath()
+def _part(model: StepModel, options: dict[str, Any]) -> OnnxStep | IdleStep:
+    return OnnxStep(open_session(model.data, **options), model.outputs) if model.outputs else IdleStep()
 
 
-def _whole(session: "onnxruntime.InferenceSession", outputs: list[str]) -> OnnxPath:
-    return OnnxPath(session, {name: name for name in outputs})
+def _whole(session: "onnxruntime.InferenceSession", outputs: list[str]) -> OnnxStep:
+    return OnnxStep(session, {name: name for name in outputs})
 
 
 def _computed(contract: Contract) -> list[str]:

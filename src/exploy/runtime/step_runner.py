@@ -9,8 +9,8 @@ import numpy as np
 Arrays = Mapping[str, np.ndarray]
 
 
-class Path(Protocol):
-    """One of the two paths of a file, ready to run on arrays that are bound once."""
+class StepRunner(Protocol):
+    """The policy step or the sub-step of a file, ready to run on arrays that are bound once."""
 
     @property
     def inputs(self) -> frozenset[str]:
@@ -29,8 +29,8 @@ class Path(Protocol):
 
 
 @dataclass(frozen=True)
-class IdlePath:
-    """A path that computes nothing."""
+class IdleStep:
+    """A step that computes nothing."""
 
     inputs: frozenset[str] = frozenset()
     outputs: frozenset[str] = frozenset()

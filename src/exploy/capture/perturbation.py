@@ -1,15 +1,17 @@
-"""Values to try a program at: those found, and others near them. All on the CPU."""
+"""Values to try a program at: those found, others near them, and others at all. All on the CPU."""
 
 from collections.abc import Callable
 
 import torch
+
+from exploy.environment.tensor_copies import cpu_copy
 
 Variation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
 
 def as_found(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """The values themselves, as a copy."""
-    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+    return cpu_copy(tensor)
 
 
 def around(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -29,3 +31,12 @@ def around(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         return value + (0.1 * size * noise).to(value.dtype)
     low, high = max(min(int(value.min()), 0), -(2**62)), min(max(int(value.max()), 1), 2**62)
     return torch.randint(low, high + 1, value.shape, generator=generator).to(value.dtype)
+
+
+def disturbed(tensor: torch.Tensor, generator: torch.Generator, scale: float = 1.0) -> torch.Tensor:
+    """Values of which none is the same: floats move by about `scale`, integers by one, booleans are inverted."""
+    if tensor.dtype == torch.bool:
+        return ~tensor
+    if tensor.is_floating_point():
+        return tensor + (scale * torch.randn(tensor.shape, generator=generator)).to(tensor.dtype)
+    return tensor + 1 if tensor.numel() else tensor

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from exploy.driver.output_file import replacing
+from exploy.atomic_write import replacing
 from exploy.errors import OutputPathError
 
 

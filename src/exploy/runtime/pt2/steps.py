@@ -1,4 +1,4 @@
-"""The two paths of a file for torch: exported programs, or libraries that were compiled from them."""
+"""The policy step and the sub-step of a file for torch: exported programs, or libraries compiled from them."""
 
 import importlib
 import io
@@ -6,20 +6,20 @@ import json
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 from exploy.contract import Contract
 from exploy.errors import ContractError
-from exploy.runtime.path import Arrays, IdlePath, Path
+from exploy.runtime.step_runner import Arrays, IdleStep, StepRunner
 
 POLICY_STEP, SUB_STEP = "policy_step", "sub_step"
 SIGNATURES = "exploy.signatures"
 
 
 @dataclass(frozen=True)
-class TorchPath:
-    """A function of tensors that computes one path.
+class TorchStep:
+    """A function of tensors that computes one step.
 
     Args:
         function: Takes all of its inputs, in order, and returns its outputs.
@@ -57,7 +57,7 @@ class TorchPath:
                 target.copy_(result)
 
 
-def open_paths(data: bytes, contract: Contract, **options: Any) -> tuple[Path, Path]:
+def open_steps(data: bytes, contract: Contract, **options: Any) -> tuple[StepRunner, StepRunner]:
     """Open the policy step and the sub-step of a file; both are the same where there is one rate.
 
     Options for threads are left alone: torch has one setting for the whole process (`torch.set_num_threads()`).
@@ -76,20 +76,20 @@ def open_paths(data: bytes, contract: Contract, **options: Any) -> tuple[Path, P
         signatures = json.loads(contents.extra_files[SIGNATURES])
         compiled = contract.backend == "aot_inductor"
         programs = contents.aoti_runners if compiled else contents.exported_programs
-        paths: list[Path] = []
+        steps: list[StepRunner] = []
         for name in (POLICY_STEP, SUB_STEP):
             if name in signatures:
                 function = programs[name] if compiled else programs[name].module(check_guards=False)
                 signature = signatures[name]
-                paths.append(TorchPath(function, tuple(signature["inputs"]), tuple(signature["outputs"]), torch))
+                steps.append(TorchStep(function, tuple(signature["inputs"]), tuple(signature["outputs"]), torch))
     except Exception as error:
         made_with = contract.provenance.versions.get("torch", "of an unknown version")
         raise ContractError(
             f"torch {torch.__version__} cannot load the file: {type(error).__name__}: {error}. It was made with torch "
             f"{made_with}; export it with the one that runs it."
         ) from error
-    sub_step = paths[1] if len(paths) > 1 else paths[0] if contract.decimation == 1 else IdlePath()
-    return paths[0], sub_step
+    sub_step = steps[1] if len(steps) > 1 else steps[0] if contract.decimation == 1 else IdleStep()
+    return steps[0], sub_step
 
 
 def _load_torch() -> Any:
@@ -108,6 +108,6 @@ def _load(data: bytes, backend: str) -> Any:
     if backend != "aot_inductor":
         return package.load_pt2(io.BytesIO(data))
     with tempfile.TemporaryDirectory() as folder:
-        path = FilePath(folder) / "policy.pt2"
+        path = Path(folder) / "policy.pt2"
         path.write_bytes(data)
         return package.load_pt2(str(path))

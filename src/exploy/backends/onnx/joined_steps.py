@@ -1,4 +1,4 @@
-"""Cuts a lowered model into its two paths and joins them under one `If`, weights stored once."""
+"""Cuts a lowered model into policy step and sub-step, and joins them under one `If`, weights stored once."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from exploy.contract import STEP_COUNT
 
 
 @dataclass(frozen=True)
-class TwoPaths:
-    """The deployable model, and its two paths as plain graphs for viewing."""
+class JoinedSteps:
+    """The deployable model, and its two steps as plain graphs for viewing."""
 
     model: ir.Model
     default: ir.Model
@@ -23,10 +23,10 @@ class TwoPaths:
     sub_step_inputs: dict[str, list[str]]
 
 
-def join_paths(lowered: ir.Model, program: Program, decimation: int) -> TwoPaths:
+def join_steps(lowered: ir.Model, program: Program, decimation: int) -> JoinedSteps:
     """Build the deployable model from a lowered one.
 
-    `ctx.step_count % decimation == 0` chooses the default path. On the other one, outputs that it does not compute
+    `ctx.step_count % decimation == 0` chooses the policy step. In the sub-step, outputs that it does not compute
     (the observations and actions) are zeros. Inputs that no output depends on are left out, and so are carried
     memories that no sub-step reads.
     """
@@ -43,10 +43,10 @@ def join_paths(lowered: ir.Model, program: Program, decimation: int) -> TwoPaths
         if memory.name in unread:
             del default_values[memory.output_name], sub_step_values[memory.output_name]
     order = list(graph.initializers)
-    default, sub_step = (_path(graph, values, order) for values in (default_values, sub_step_values))
+    default, sub_step = (_part(graph, values, order) for values in (default_values, sub_step_values))
     used = [name for name in program.input_names if name in _used_inputs(default) | _used_inputs(sub_step)]
     inputs = {port.name for port in program.inputs}
-    return TwoPaths(
+    return JoinedSteps(
         model=_model(lowered, _joined(default.clone(), sub_step.clone(), used, order, decimation)),
         default=_model(lowered, _without_unused_inputs(default)),
         process_actions=_model(lowered, _without_unused_inputs(sub_step)),
@@ -73,21 +73,21 @@ def name_weights(graph: ir.Graph, program: Program) -> None:
     ir.convenience.rename_values(values, names)
 
 
-def _path(graph: ir.Graph, outputs: dict[str, ir.Value], order: list[str]) -> ir.Graph:
+def _part(graph: ir.Graph, outputs: dict[str, ir.Value], order: list[str]) -> ir.Graph:
     """The part of a graph that some outputs need, as a graph of its own with the outputs' port names."""
     names = list(outputs)
     if not outputs:
         return ir.Graph(inputs=[_copy_of(value) for value in graph.inputs], outputs=[], nodes=[], name=graph.name)
-    path = ir.convenience.extract(graph, graph.inputs, list(outputs.values()))
-    give_outputs_producers(path)
-    internal = [value for node in path for value in node.outputs]
-    prefix = _free_prefix([value.name or "" for value in path.inputs] + names + order)
+    part = ir.convenience.extract(graph, graph.inputs, list(outputs.values()))
+    give_outputs_producers(part)
+    internal = [value for node in part for value in node.outputs]
+    prefix = _free_prefix([value.name or "" for value in part.inputs] + names + order)
     for index, value in enumerate(internal):
         value.name = f"{prefix}{value.name or index}"
-    for value, name in zip(path.outputs, names, strict=True):
+    for value, name in zip(part.outputs, names, strict=True):
         value.name = name
-    _sort_initializers(path, order)
-    return path
+    _sort_initializers(part, order)
+    return part
 
 
 def give_outputs_producers(graph: ir.Graph) -> None:
@@ -148,7 +148,7 @@ def _inputs_read_by(value: ir.Value) -> set[str]:
 def _joined(default: ir.Graph, sub_step: ir.Graph, used: list[str], order: list[str], decimation: int) -> ir.Graph:
     prefix = _free_prefix([*used, *order, *(value.name or "" for value in default.outputs)])
     shared = {value.name or "": _copy_of(value) for value in default.inputs if value.name in used}
-    weights = {name: value for path in (sub_step, default) for name, value in path.initializers.items()}
+    weights = {name: value for part in (sub_step, default) for name, value in part.initializers.items()}
     weights = {name: _copy_of(weights[name]) for name in order if name in weights}
     port_names = [value.name or "" for value in default.outputs]
     missing = {value.name: value for value in default.outputs if value.name not in _names(sub_step.outputs)}
@@ -186,20 +186,20 @@ def _copy_of(value: ir.Value) -> ir.Value:
 
 def _branch(
     name: str,
-    path: ir.Graph,
+    part: ir.Graph,
     outer: dict[str, ir.Value],
     port_names: list[str],
     zeros: dict[str | None, ir.Value],
     prefix: str,
 ) -> ir.Graph:
-    """A path as the body of an `If`: it reads ports and weights from the graph around it."""
-    for value in [*path.inputs, *path.initializers.values()]:
+    """A step as the body of an `If`: it reads ports and weights from the graph around it."""
+    for value in [*part.inputs, *part.initializers.values()]:
         if value.name in outer:
             ir.convenience.replace_all_uses_with(value, outer[value.name])
-    nodes = list(path)
-    path.remove(nodes)
-    results = {value.name or "": value for value in path.outputs}
-    path.outputs.clear()
+    nodes = list(part)
+    part.remove(nodes)
+    results = {value.name or "": value for value in part.outputs}
+    part.outputs.clear()
     for port, like in zeros.items():
         node = _zeros(like)
         nodes.append(node)

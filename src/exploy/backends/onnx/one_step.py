@@ -1,8 +1,8 @@
-"""Names the ports of a lowered model that has one path."""
+"""Names the ports of a lowered model that has one rate."""
 
 import onnx_ir as ir
 
-from exploy.backends.onnx.two_paths import give_outputs_producers, name_weights
+from exploy.backends.onnx.joined_steps import give_outputs_producers, name_weights
 from exploy.capture.program import Program
 
 _OPEN_SIZE = "batch"

@@ -1,0 +1,77 @@
+"""A captured program that can be stepped beside its environment like an exported file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from exploy.capture.program import Program
+from exploy.contract import STEP_COUNT, Contract, Port
+from exploy.description.environment_contract import describe_memory
+from exploy.environment.tensor_copies import to_numpy
+from exploy.runtime.step_runner import Arrays
+from exploy.verify.stepped import SteppedRunners, Values
+
+
+class SteppedProgram(SteppedRunners):
+    """A program; `last_values` is what went into it in the last step.
+
+    Args:
+        program: The captured program.
+        decimation: Number of simulation steps in a policy step.
+        observation_names: Names of the observation's elements.
+    """
+
+    def __init__(self, program: Program, decimation: int, observation_names: tuple[str, ...] = ()):
+        contract = _contract(program, decimation, observation_names)
+        steps = _ProgramStep(program, is_sub_step=False), _ProgramStep(program, is_sub_step=True)
+        super().__init__("The captured program", contract, steps)
+        self._input_names = program.input_names
+        self.last_values = program.examples
+
+    def run(self, step_count: int, values: Mapping[str, np.ndarray]) -> Values:
+        """All outputs of one step."""
+        self.last_values = {name: torch.from_numpy(np.array(values[name])) for name in self._input_names}
+        return super().run(step_count, values)
+
+
+@dataclass(frozen=True)
+class _ProgramStep:
+    """The policy step or the sub-step of a program, as a `StepRunner`."""
+
+    program: Program
+    is_sub_step: bool
+
+    @property
+    def inputs(self) -> frozenset[str]:
+        return frozenset(self.program.input_names)
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(self.program.sub_step_outputs if self.is_sub_step else self.program.default_outputs)
+
+    def bind(self, reads: Arrays, writes: Arrays) -> tuple[Arrays, Arrays]:
+        return reads, writes
+
+    def run(self, binding: tuple[Arrays, Arrays]) -> None:
+        reads, writes = binding
+        results = self.program.run({name: torch.from_numpy(array) for name, array in reads.items()})
+        for name, value in results[self.is_sub_step].items():
+            writes[name][...] = to_numpy(value)
+
+
+def _contract(program: Program, decimation: int, observation_names: tuple[str, ...]) -> Contract:
+    inputs = {port.name for port in program.inputs}
+    return Contract(
+        decimation=decimation,
+        inputs=(Port(STEP_COUNT, "int32", ()), *(_port(name, value) for name, value in program.examples.items())),
+        outputs=tuple(_port(name, value) for name, value in program.run(program.examples)[0].items()),
+        memories=tuple(describe_memory(memory) for memory in program.memories),
+        sub_step_inputs={name: sorted(sources.inputs & inputs) for name, sources in program.sources[1].items()},
+        observation_names=observation_names,
+    )
+
+
+def _port(name: str, value: torch.Tensor) -> Port:
+    return Port(name, str(to_numpy(value).dtype), tuple(value.shape))

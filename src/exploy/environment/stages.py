@@ -1,0 +1,43 @@
+"""The stages of an environment and its actor, in the order in which an exported file runs them."""
+
+import torch
+
+from exploy.environment.actor import ExportableActor
+from exploy.environment.exportable_environment import ExportableEnvironment
+
+
+class Stages:
+    """Runs a live environment and its actor stage by stage; whatever their code raises is passed on.
+
+    A policy step is `observe()`, `act()` and `process()`. Each of its other simulation steps is a `sub_step()`.
+
+    Args:
+        env: The environment.
+        actor: The actor.
+    """
+
+    def __init__(self, env: ExportableEnvironment, actor: ExportableActor):
+        self._env = env
+        self._actor = actor
+
+    def observe(self) -> torch.Tensor:
+        """Write connections, update commands, and compute the observations."""
+        self._env.context_manager().write_connections()
+        for update in self._env.command_updates:
+            update()
+        return self._env.compute_observations()
+
+    def act(self, observations: torch.Tensor) -> torch.Tensor:
+        """Compute the actions."""
+        actions: torch.Tensor = self._actor(observations)
+        return actions
+
+    def process(self, actions: torch.Tensor) -> None:
+        """Process actions, and apply them for the first time."""
+        self._env.process_actions(actions)
+        self._env.apply_actions()
+
+    def sub_step(self) -> None:
+        """Write connections, and apply the processed actions again."""
+        self._env.context_manager().write_connections()
+        self._env.apply_actions()

@@ -1,0 +1,79 @@
+"""What is stepped beside an environment, tick by tick from named values: an exported file, or a captured program."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from exploy.contract import STEP_COUNT, Contract
+from exploy.errors import ContractError, LoweringError
+from exploy.runtime.backends import open_steps
+from exploy.runtime.model_file import ModelFile
+from exploy.runtime.step_runner import StepRunner
+
+Values = dict[str, np.ndarray]
+
+
+class CannotRunError(Exception):
+    """A step cannot be computed from some values."""
+
+
+class Stepped(Protocol):
+    """Computes one step at a time from the values of all inputs and memories."""
+
+    @property
+    def label(self) -> str:
+        """What to call it in messages."""
+
+    @property
+    def contract(self) -> Contract | None:
+        """Its description of itself."""
+
+    def run(self, step_count: int, values: Mapping[str, np.ndarray]) -> Values:
+        """All outputs of a policy step or a sub-step, by the step count; values that it does not read are ignored."""
+
+
+class SteppedRunners:
+    """A policy step and a sub-step that something computes.
+
+    Args:
+        label: What to call them in messages.
+        contract: Their description.
+        runners: The policy step and the sub-step.
+    """
+
+    def __init__(self, label: str, contract: Contract, runners: tuple[StepRunner, StepRunner]):
+        self.label = label
+        self.contract = contract
+        self._runners = runners
+
+    def run(self, step_count: int, values: Mapping[str, np.ndarray]) -> Values:
+        """All outputs of one step: memories that it does not write as they came, what else it does not compute zero.
+
+        Raises:
+            CannotRunError: If the step cannot be computed from these values.
+        """
+        runner = self._runners[1 if step_count % self.contract.decimation else 0]
+        fed = {**values, STEP_COUNT: np.array(step_count, dtype=np.int32)}
+        results = {port.name: np.zeros(port.fixed_shape(), port.dtype) for port in self.contract.outputs}
+        results |= {memory.output: np.array(values[memory.input]) for memory in self.contract.memories}
+        reads = {name: np.array(fed[name]) for name in runner.inputs}
+        try:
+            runner.run(runner.bind(reads, {name: results[name] for name in runner.outputs}))
+        except Exception as error:
+            raise CannotRunError(str(error)) from error
+        return results
+
+
+def stepped_file(data: bytes) -> SteppedRunners:
+    """A file as it is, whole, whatever its backend.
+
+    Raises:
+        LoweringError: If the file cannot be loaded.
+    """
+    file = ModelFile.parse(data)
+    try:
+        runners = open_steps(file, threads=1, spinning=False, split=False)
+    except ContractError as error:
+        raise LoweringError(f"The exported graph uses types or operators that are not supported: {error}") from error
+    return SteppedRunners("The file", file.contract, runners)

@@ -1,0 +1,37 @@
+"""Which code is the user's: all but torch's and exploy's own; the demo is like that of users."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import exploy
+from exploy.demo.cart_pole import CartPole
+from exploy.live.location import is_internal
+from exploy.live.object_graph import data_owners
+
+PACKAGE = Path(exploy.__file__).parent
+
+
+@pytest.mark.parametrize(
+    ("path", "internal"),
+    [
+        (Path(torch.__file__), True),
+        (PACKAGE / "capture" / "pipeline.py", True),
+        (PACKAGE / "cli" / "check.py", True),
+        (PACKAGE / "trainers" / "torchrl" / "environment.py", True),
+        (PACKAGE / "demo" / "cart_pole.py", False),
+        (PACKAGE.with_name("exploy_extra") / "environment.py", False),
+        (Path(__file__), False),
+    ],
+)
+def test_files_are_told_apart(path: Path, internal: bool) -> None:
+    assert is_internal(str(path)) is internal
+
+
+def test_the_data_of_users_classes_is_state_and_that_of_exploys_own_is_not() -> None:
+    class Mine(CartPole):
+        gain = 2.0
+
+    assert ("gain", Mine) in data_owners(Mine)
+    assert data_owners(exploy.Diagnosis) == ()
