@@ -5,7 +5,7 @@ The class is all there is to write. A package makes it known by an entry point:
     [project.entry-points."exploy.backends"]
     openvino = "openvino_backend:OpenVinoBackend"
 
-after which `export_environment(env, actor, "out", backend="openvino")` writes such files, and
+after which `exploy.export(env, actor, "policy.onnx", backend="openvino")` writes such files, and
 `Controller.load()` runs them. Within one program, `register()` does the same; run as a script, this one exports the
 quickstart's environment for OpenVINO, and compares the file with one for onnxruntime.
 """
@@ -82,13 +82,13 @@ def main() -> None:
     """Run the quickstart's pendulum by both runtimes."""
     from quickstart import make  # type: ignore[import-not-found]
 
-    from exploy.exporter.core.exporter import export_environment
+    from exploy import export
 
     register(OpenVinoBackend)
     with tempfile.TemporaryDirectory() as folder:
         env, actor = make()
-        files = [export_environment(env, actor, f"{folder}/{name}", backend=name) for name in ("onnx", "openvino")]
-        reference, controller = (Controller.load(file) for file in files)
+        files = [export(env, actor, f"{folder}/{name}.onnx", backend=name) for name in ("onnx", "openvino")]
+        reference, controller = (Controller.load(file.path) for file in files)
     inputs = {name: np.full(array.shape, 0.1, array.dtype) for name, array in reference.inputs.items()}
     worst = 0.0
     for _ in range(100):

@@ -9,15 +9,60 @@ if TYPE_CHECKING:
     from exploy.diagnosis.check import check_environment
     from exploy.diagnosis.diagnosis import Diagnosis
     from exploy.diagnosis.finding import Finding, Kind, Severity
+    from exploy.driver.environment_export import export
+    from exploy.driver.export_result import ExportResult
+    from exploy.environment.actor import ExportableActor
+    from exploy.environment.components import Connection, Group, Input, Memory, Output
+    from exploy.environment.exportable_environment import ExportableEnvironment
+    from exploy.runtime.controller import Controller
+    from exploy.runtime.logs.recorder import Recorder
+    from exploy.runtime.logs.replay import replay
+    from exploy.verify.evaluator import evaluate
+    from exploy.verify.session_wrapper import SessionWrapper
 
-__all__ = ["Diagnosis", "Finding", "Kind", "Severity", "__version__", "check_environment"]
+__all__ = [
+    "Connection",
+    "Controller",
+    "Diagnosis",
+    "ExportResult",
+    "ExportableActor",
+    "ExportableEnvironment",
+    "Finding",
+    "Group",
+    "Input",
+    "Kind",
+    "Memory",
+    "Output",
+    "Recorder",
+    "SessionWrapper",
+    "Severity",
+    "__version__",
+    "check_environment",
+    "evaluate",
+    "export",
+    "replay",
+]
 
 _HOMES = {
-    "check_environment": "exploy.diagnosis.check",
+    "Connection": "exploy.environment.components",
+    "Controller": "exploy.runtime.controller",
     "Diagnosis": "exploy.diagnosis.diagnosis",
+    "ExportResult": "exploy.driver.export_result",
+    "ExportableActor": "exploy.environment.actor",
+    "ExportableEnvironment": "exploy.environment.exportable_environment",
     "Finding": "exploy.diagnosis.finding",
+    "Group": "exploy.environment.components",
+    "Input": "exploy.environment.components",
     "Kind": "exploy.diagnosis.finding",
+    "Memory": "exploy.environment.components",
+    "Output": "exploy.environment.components",
+    "Recorder": "exploy.runtime.logs.recorder",
+    "SessionWrapper": "exploy.verify.session_wrapper",
     "Severity": "exploy.diagnosis.finding",
+    "check_environment": "exploy.diagnosis.check",
+    "evaluate": "exploy.verify.evaluator",
+    "export": "exploy.driver.environment_export",
+    "replay": "exploy.runtime.logs.replay",
 }
 
 
@@ -31,3 +76,7 @@ def __getattr__(name: str) -> Any:
         raise ImportError(
             f"exploy.{name} needs {error.name}, which is not installed: pip install 'exploy[export]'."
         ) from error
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

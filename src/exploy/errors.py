@@ -156,6 +156,14 @@ class ExployWarning(UserWarning):
     """Something that the user can act on, but that does not stop the work."""
 
 
+class FrozenTensorWarning(ExployWarning):
+    """The file keeps tensors with their present value that nobody has declared to be constants."""
+
+
+class InferredMemoryWarning(ExployWarning):
+    """An export has registered tensors as Memories because it was asked to."""
+
+
 class UnusedInputWarning(ExployWarning):
     """A registered Input does not influence any output and is left out of the file."""
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from exploy import export
 from exploy.backends import registry
 from exploy.backends.onnx.backend import OnnxBackend
 from exploy.backends.registry import make_backend, names
 from exploy.driver.policy_export import export_policy
 from exploy.errors import BackendError, ContractError
-from exploy.exporter.core.exporter import export_environment
 from exploy.runtime import Controller, backends
 from tests.driver.test_policy_export import Recurrent
 from tests.support.environments import make_actor
@@ -36,7 +36,7 @@ def test_the_openvino_example_exports_and_runs(tmp_path: Path, monkeypatch: pyte
     install(tmp_path, monkeypatch, "openvino", "openvino_backend:OpenVinoBackend")
     assert names() == ["onnx", "torch_export", "aot_inductor", "openvino"]
     files = {
-        backend: export_environment(Robot(), make_actor(13, 3), tmp_path / backend, backend=backend)
+        backend: export(Robot(), make_actor(13, 3), tmp_path / f"{backend}.onnx", backend=backend).path
         for backend in ("onnx", "openvino")
     }
     reference, controller = (Controller.load(path) for path in files.values())
@@ -74,7 +74,7 @@ def test_a_backend_can_be_registered_in_one_program(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("no_such_module:Backend", "'mine' cannot be used: ModuleNotFoundError"),
+        ("no_such_module:Backend", "'mine' of no_such_module:Backend cannot be used: ModuleNotFoundError"),
         ("pathlib:PurePath", "must be a subclass of Backend, got Pure"),
     ],
 )

@@ -11,12 +11,15 @@ from exploy.diagnosis.finding import Kind
 from exploy.errors import (
     CaptureError,
     DuplicateNameError,
+    FrozenTensorWarning,
+    InferredMemoryWarning,
     RandomOperatorError,
     UnregisteredStateError,
     VerificationError,
 )
 from exploy.exporter.core.components import Input, Memory, Output
 from exploy.exporter.core.evaluator import evaluate
+from exploy.exporter.core.exporter import export_environment_as_onnx
 from tests.support.environments import TestEnvironment, assert_agrees, export, make_actor
 
 
@@ -65,12 +68,21 @@ class WithImu(Simple):
 # -- what was frozen ------------------------------------------------------------------------------------------------
 
 
-def test_one_line_says_what_was_frozen(tmp_path: Path, capsys):
-    export(WithGains(), make_actor(2), tmp_path)
-    assert capsys.readouterr().out == "Frozen with the present value: env.gains [2], env.offset [1, 2].\n"
+FROZEN = pytest.mark.filterwarnings("default::exploy.errors.FrozenTensorWarning")
+INFERRED = pytest.mark.filterwarnings("default::exploy.errors.InferredMemoryWarning")
 
 
-def test_a_long_list_is_cut_short(tmp_path: Path, capsys):
+@FROZEN
+def test_one_warning_says_what_was_frozen_and_where_the_export_was_called(tmp_path: Path, capsys):
+    with pytest.warns(FrozenTensorWarning, match=r"value: env\.gains \[2\], env\.offset \[1, 2\]\.") as caught:
+        export_environment_as_onnx(WithGains(), make_actor(2), tmp_path)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert "add_constant()" in str(caught[0].message)
+    assert capsys.readouterr().out == ""
+
+
+@FROZEN
+def test_a_long_list_is_cut_short(tmp_path: Path):
     class Many(Simple):
         def setup(self):
             self.gains = [torch.full((2,), float(index)) for index in range(9)]
@@ -78,11 +90,12 @@ def test_a_long_list_is_cut_short(tmp_path: Path, capsys):
         def observe(self):
             return self.value + sum(self.gains)
 
-    session = export(Many(), make_actor(2), tmp_path)
-    assert capsys.readouterr().out.endswith("env.gains[4] [2] and 4 more.\n")
+    with pytest.warns(FrozenTensorWarning, match=r"env\.gains\[4\] \[2\] and 4 more\."):
+        session = export(Many(), make_actor(2), tmp_path)
     assert session.contract is not None and len(session.contract.frozen) == 9
 
 
+@pytest.mark.filterwarnings("error::exploy.errors.FrozenTensorWarning")
 def test_nothing_is_said_where_nothing_is_frozen(tmp_path: Path, capsys):
     export(Simple(), make_actor(2), tmp_path)
     assert capsys.readouterr().out == ""
@@ -101,11 +114,12 @@ def test_the_file_lists_what_was_frozen_with_name_shape_and_hash(tmp_path: Path)
 # -- constants that are meant ---------------------------------------------------------------------------------------
 
 
-def test_a_declared_constant_is_named_in_the_file_and_not_in_the_line(tmp_path: Path, capsys):
+@FROZEN
+def test_a_declared_constant_is_named_in_the_file_and_not_in_the_warning(tmp_path: Path):
     env = WithGains()
     env.context_manager().add_constant("pd_gains", lambda: env.gains)
-    session = assert_agrees(env, make_actor(2), tmp_path, steps=5)
-    assert capsys.readouterr().out == "Frozen with the present value: env.offset [1, 2].\n"
+    with pytest.warns(FrozenTensorWarning, match=r"value: env\.offset \[1, 2\]\."):
+        session = assert_agrees(env, make_actor(2), tmp_path, steps=5)
     assert session.contract is not None
     assert {item.name: item.declared for item in session.contract.frozen} == {
         "env.gains": "pd_gains",
@@ -185,11 +199,12 @@ def test_a_forgotten_memory_stops_an_export(tmp_path: Path):
         export(Remembering(), make_actor(2), tmp_path)
 
 
-def test_forgotten_memories_are_registered_on_request_and_said(tmp_path: Path, capsys):
+@INFERRED
+def test_forgotten_memories_are_registered_on_request_and_said(tmp_path: Path):
     env = Remembering()
-    session = assert_agrees(env, make_actor(2), tmp_path, infer_memory=True)
-    line = capsys.readouterr().out.splitlines()[0]
-    assert line.startswith("Registered as memories: ")
+    with pytest.warns(InferredMemoryWarning, match="^Registered as memories: ") as caught:
+        session = assert_agrees(env, make_actor(2), tmp_path, infer_memory=True)
+    line = str(caught[0].message)
     assert "last_action (env.last_action)" in line and "history_1 (env.history[1])" in line
     assert {"memory.last_action.in", "memory.history_1.in"} <= set(session.input_names)
     assert {item.name for item in env.context_manager().get_memory_components()} == {"last_action", "history_1"}
@@ -222,11 +237,11 @@ def test_memories_are_taken_back_if_the_export_fails(tmp_path: Path):
     assert not env.context_manager().get_memory_components()
 
 
-def test_what_is_registered_already_is_not_inferred(tmp_path: Path, capsys):
+@pytest.mark.filterwarnings("error::exploy.errors.InferredMemoryWarning")
+def test_what_is_registered_already_is_not_inferred(tmp_path: Path):
     env = Remembering()
     env.context_manager().add_components([Memory("a", lambda: env.last_action), Memory("b", lambda: env.history[1])])
     assert_agrees(env, make_actor(2), tmp_path, infer_memory=True)
-    assert "Registered" not in capsys.readouterr().out
 
 
 # -- random numbers -------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ DOCUMENTED = {
     "exploy.exporter.core.exporter": [
         "ExportMode",
         "OnnxEnvironmentExporter",
-        "export_environment",
         "export_environment_as_onnx",
     ],
     "exploy.exporter.core.session_wrapper": ["SessionWrapper"],

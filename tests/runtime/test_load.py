@@ -273,7 +273,7 @@ MISFITS = {
     "memory of other shape": (with_a_memory_of_another_shape, r"cannot be fed back: it starts from \(7, 7\)"),
     "memory of other type": (with_a_memory_of_another_type, "starts from float64"),
     "two memories": (with_two_memories_of_one_name, "two memories of one name"),
-    "decimation": (with_another_decimation, "decimation 2, but the graph chooses its path every 4"),
+    "decimation": (with_another_decimation, "decimation 2, but the graph chooses its step every 4"),
 }
 
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 from unittest import mock
 
 from exploy.cli.main import main
@@ -73,7 +73,6 @@ def _as_a_process(folder: Path, argv: list[str], environment: dict[str, str]) ->
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("default")
-        warnings.showwarning = _print_warning
         try:
             yield
         finally:
@@ -87,17 +86,6 @@ def _is_users(module: Any) -> bool:
     """Whether a module is one that a command was told to import, and not a part of a package that is shared."""
     file = getattr(module, "__file__", None) or ""
     return file.endswith(".py") and not any(part in file for part in _SHARED)
-
-
-def _print_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    print(warnings.formatwarning(message, category, filename, lineno, line), file=sys.stderr)
 
 
 def _exit_code() -> int:

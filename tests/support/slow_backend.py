@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from exploy.contract import Contract
-from exploy.runtime.backends import REGISTERED, ExecutionBackend, register
+from exploy.runtime.backends import REGISTERED, register
+from exploy.runtime.execution_backend import ExecutionBackend
 from exploy.runtime.onnx.steps import open_steps
 from exploy.runtime.step_runner import Arrays, StepRunner
 

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from exploy.runtime.backends import ExecutionBackend
+from exploy.runtime.execution_backend import ExecutionBackend
 
 if TYPE_CHECKING:  # needs torch, and this module is imported where files are run
     from exploy.backends.artifact import Artifact

@@ -1,12 +1,11 @@
 """The backends that there are: ours, and those that other packages bring as entry points."""
 
-import importlib
 from importlib.metadata import entry_points
 from typing import Any
 
 from exploy.backends.backend import Backend
-from exploy.errors import BackendError
-from exploy.runtime.backends import GROUP, REGISTERED
+from exploy.errors import BackendError, ExployError
+from exploy.runtime.backends import GROUP, REGISTERED, find_backend
 
 _OWN = {
     "onnx": "exploy.backends.onnx.backend:OnnxBackend",
@@ -20,6 +19,20 @@ def names() -> list[str]:
     return list(dict.fromkeys([*_OWN, *REGISTERED, *(point.name for point in entry_points(group=GROUP))]))
 
 
+def backend_for(path: object, name: str | None = None, **options: Any) -> Backend:
+    """The backend of that name, or where none is given, the one that the suffix of a file is for.
+
+    Args:
+        path: The file to be written.
+        name: Name of the backend.
+        **options: What its class takes.
+
+    Raises:
+        BackendError: If there is none of that name, or it cannot be made.
+    """
+    return make_backend(name or ("torch_export" if str(path).endswith(".pt2") else "onnx"), **options)
+
+
 def make_backend(name: str, **options: Any) -> Backend:
     """A backend.
 
@@ -30,17 +43,13 @@ def make_backend(name: str, **options: Any) -> Backend:
     Raises:
         BackendError: If there is none of that name, or it cannot be made.
     """
+    kind = find_backend(name, _OWN)
+    if kind is None:
+        raise BackendError(f"There is no backend {name!r}; there are {', '.join(names())}.")
     try:
-        if name in REGISTERED:
-            made: Any = REGISTERED[name](**options)
-        elif name in _OWN:
-            module, _, kind = _OWN[name].partition(":")
-            made = getattr(importlib.import_module(module), kind)(**options)
-        else:
-            point = next(iter(entry_points(group=GROUP, name=name)))
-            made = point.load()(**options)
-    except StopIteration:
-        raise BackendError(f"There is no backend {name!r}; there are {', '.join(names())}.") from None
+        made: Any = kind(**options)
+    except ExployError:
+        raise
     except Exception as error:
         raise BackendError(f"The backend {name!r} cannot be used: {type(error).__name__}: {error}") from error
     if not isinstance(made, Backend):

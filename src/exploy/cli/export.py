@@ -26,12 +26,12 @@ def run(name: str, target: Path, **options: Any) -> None:
     if target.is_dir():
         raise OutputPathError(f"{target} is a folder; give the name of a file, such as {target / 'policy.onnx'}.")
     env, actor = factory.load(name)
-    from exploy.driver.environment_export import export_environment_as_onnx
+    from exploy.driver.environment_export import export
 
     console = output()
     try:
         with factory.users_code("The environment"), console.status("exporting and verifying"):
-            path = export_environment_as_onnx(env, actor, target.parent, target.name, **options)
+            path = export(env, actor, target, **options).path
     except UnregisteredStateError as error:
         print_diagnosis(console, error.diagnosis)
         console.print("Nothing was written; --no-strict exports all the same.", highlight=False)

@@ -6,10 +6,11 @@ See `exit_codes` for what these mean.
 import io
 import sys
 import traceback
-from typing import NoReturn
+import warnings
+from typing import NoReturn, TextIO
 
 from exploy.cli.exit_codes import FAILED, INTERRUPTED
-from exploy.errors import ExployError
+from exploy.errors import ExployError, ExployWarning
 
 DEBUG = "--debug"
 
@@ -19,6 +20,7 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # where the terminal has no µ
+    warnings.showwarning = _print_warning
     try:
         from exploy.cli.app import app
     except ImportError as error:
@@ -32,6 +34,21 @@ def main() -> NoReturn:
             traceback.print_exc()
         is_known = isinstance(error, ExployError)
         _fail(str(error) if is_known else f"{type(error).__name__}: {error} (unexpected; exploy --debug … shows where)")
+
+
+def _print_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning of exploy in one line, and those of others as Python does."""
+    if issubclass(category, ExployWarning):
+        print(f"warning: {message}", file=sys.stderr)
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=sys.stderr)
 
 
 def _fail(message: str) -> NoReturn:

@@ -19,6 +19,7 @@ from exploy.contract.parts import (
 )
 from exploy.contract.reading import contract_fields
 from exploy.errors import ContractError
+from exploy.tables import Table
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,18 @@ class Contract:
     def hz(self) -> float | None:
         """Ticks in a second, where known."""
         return None if self.sim_dt is None else 1 / self.sim_dt
+
+    def __str__(self) -> str:
+        rows = [("in", port) for port in self.inputs] + [("out", port) for port in self.outputs]
+        table = Table("", "port", "type", "shape", "kind", "unit", "elements")
+        for direction, port in rows:
+            shape = " x ".join(map(str, port.shape)) or "scalar"
+            names = ", ".join(port.names or ())
+            table.rows.append((direction, port.name, port.dtype, shape, port.kind or "", port.unit or "", names))
+        rate = f"{self.hz:g} Hz" if self.hz is not None else "a rate that the file does not tell"
+        steps = f"policy every {self.decimation} ticks" if self.decimation > 1 else "one rate"
+        kept = f"{len(self.memories)} memories, {len(self.frozen)} frozen tensors"
+        return f"ticks at {rate}, {steps}; {kept}; backend {self.backend}\n{table}"
 
     def to_json(self) -> str:
         """The document as it is stored: the digest last, and never NaN or Infinity."""

@@ -12,7 +12,10 @@ def frozen_line(contract: Contract) -> str | None:
         return None
     listed = ", ".join(f"{item.name} {list(item.shape)}" for item in frozen[:_MAX_LISTED])
     more = f" and {len(frozen) - _MAX_LISTED} more" if len(frozen) > _MAX_LISTED else ""
-    return f"Frozen with the present value: {listed}{more}."
+    return (
+        f"Frozen with the present value: {listed}{more}. Register what moves as an Input or Memory, and declare what "
+        "does not with add_constant()."
+    )
 
 
 def summary(contract: Contract) -> str:

@@ -4,6 +4,7 @@ from exploy.capture.program import Program
 from exploy.capture.two_rates import ACT
 from exploy.diagnosis.check import diagnose
 from exploy.diagnosis.detectors.randomness import in_words
+from exploy.diagnosis.diagnosis import Diagnosis
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.environment.actor import ExportableActor
 from exploy.environment.exportable_environment import ExportableEnvironment
@@ -30,7 +31,9 @@ def refuse_random_operators(program: Program, allow_random: bool) -> None:
             )
 
 
-def refuse_errors(env: ExportableEnvironment, actor: ExportableActor, program: Program, allow_random: bool) -> None:
+def refuse_errors(
+    env: ExportableEnvironment, actor: ExportableActor, program: Program, allow_random: bool
+) -> Diagnosis:
     """Check a captured environment, take the steps back that this needs, and refuse it if there are errors.
 
     Raises:
@@ -40,3 +43,4 @@ def refuse_errors(env: ExportableEnvironment, actor: ExportableActor, program: P
         diagnosis = diagnose(env, actor, program, allow_random=allow_random)
     if diagnosis.errors:
         raise UnregisteredStateError(f"{diagnosis}\nNothing was written.", diagnosis)
+    return diagnosis

@@ -19,3 +19,21 @@ def checked_target(folder: str | Path, name: str, suffix: str) -> Path:
     if target.parent.exists() and not target.parent.is_dir():
         raise OutputPathError(f"Cannot write {target}: {target.parent} is a file. Choose another folder.")
     return target
+
+
+def checked_file(path: object, suffix: str) -> Path:
+    """The path of a file to be written, with its suffix added where that is missing; folders are refused.
+
+    Raises:
+        OutputPathError: If nothing can be written there.
+    """
+    if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
+        raise OutputPathError(f"The path must be that of a file, such as 'policy{suffix}', got {path!r}.")
+    target = Path(path)
+    try:
+        is_folder = target.is_dir()
+    except OSError as error:
+        raise OutputPathError(f"Cannot write {target}: {error.strerror or error}. Choose another name.") from None
+    if is_folder:
+        raise OutputPathError(f"{target} is a folder; give the name of a file, such as {target / f'policy{suffix}'}.")
+    return checked_target(target.parent, target.name, suffix)

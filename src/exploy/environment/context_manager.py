@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from exploy.environment.components import Connection, Constant, Group, Input, Memory, Output, TensorCallback
+from exploy.environment.components import Connection, Constant, Group, Input, Memory, Output, TensorCallback, describe
 from exploy.errors import ComponentError, DuplicateNameError, ReservedNameError
+from exploy.tables import Table
 
 __all__ = ["Connection", "ContextManager", "Group", "Input", "Memory", "Output"]
 
@@ -31,6 +32,16 @@ class ContextManager:
         self._connections: dict[str, Connection] = {}
         self._constants: dict[str, Constant] = {}
         self._modules: list[torch.nn.Module] = []
+
+    def __str__(self) -> str:
+        table = Table("", "name", "shape and type", "metadata")
+        components: list[Component] = [*self.get_input_components(), *self.get_output_components()]
+        items = list(dict.fromkeys(components))
+        for item in items:
+            table.rows.append((type(item).__name__, item.name, _shape_of(item), str(item.metadata or "")))
+        table.rows += [("Connection", name, "", "") for name in self._connections]
+        table.rows += [("constant", name, "", "") for name in self._constants]
+        return f"{len(items)} components, {len(self._modules)} modules\n{table}" if table.rows else "no components"
 
     def add_component(self, component: Input | Output | Connection) -> None:
         """Add an Input, Output, Memory or Connection.
@@ -271,6 +282,13 @@ class _Additions:
             yield ".".join((*scope, component.short_name)), component
         for connection in self.connections:
             yield connection.name, connection
+
+
+def _shape_of(component: Component) -> str:
+    try:
+        return describe(component.fetch())
+    except Exception as error:  # a simulator that has not started, say
+        return f"not known yet ({type(error).__name__})"
 
 
 def _refuse_foreign(component: Component) -> None:

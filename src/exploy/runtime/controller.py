@@ -1,9 +1,9 @@
 """Runs an exported file on a robot: numpy and onnxruntime, no torch."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from threading import get_ident
 from types import MappingProxyType
 from typing import Any, Protocol, SupportsFloat
@@ -26,6 +26,7 @@ from exploy.runtime.ramp import Ramp, ramp_start, ramp_ticks
 from exploy.runtime.selftest import replay_trace
 from exploy.runtime.statistics import Durations, Stats, stats_of
 from exploy.runtime.wiring import Wiring, released_arena
+from exploy.tables import Table
 
 _BUSY = "The controller is within a tick or a reset: use it between them, from one thread, and not from callbacks."
 
@@ -115,7 +116,7 @@ class Controller:
             self.arm(hz)
 
     @classmethod
-    def load(cls, path: str | Path | bytes, **options: Any) -> "Controller":
+    def load(cls, path: str | os.PathLike[str] | bytes, **options: Any) -> "Controller":
         """Load a file and check it: its digest, its contract against its graph, its versions against onnxruntime.
 
         Args:
@@ -132,6 +133,17 @@ class Controller:
         return cls(ModelFile.load(path), **options)
 
     # -- what it is ---------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        rate = f"armed at {self.hz:g} Hz" if self.hz is not None else "not armed"
+        state = f"fault: {self.fault}" if self.fault is not None else "no fault"
+        table = Table("", "port", "shape", "unit", "elements")
+        for direction, buffers in (("in", self.inputs), ("out", self.outputs)):
+            for name, array in buffers.items():
+                port = self.ports[name]
+                shape = " x ".join(map(str, array.shape)) or "scalar"
+                table.rows.append((direction, name, shape, port.unit or "", ", ".join(port.names or ())))
+        return f"{self.ticks} ticks since the reset, {rate}, {state}\n{table}"
 
     @property
     def contract(self) -> Contract:

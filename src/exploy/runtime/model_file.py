@@ -1,5 +1,6 @@
 """An exported file, of whatever backend: its bytes, which were not changed, and what they say about themselves."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ class ModelFile:
     contract: Contract
 
     @classmethod
-    def load(cls, path: str | Path) -> "ModelFile":
+    def load(cls, path: str | os.PathLike[str]) -> "ModelFile":
         """Read and check a file.
 
         Raises:

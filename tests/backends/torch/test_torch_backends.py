@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
+from exploy import export
 from exploy.driver.policy_export import export_policy
 from exploy.errors import BackendError, ContractError, DataDependentError
-from exploy.exporter.core.exporter import export_environment
 from exploy.runtime import Controller
 from tests.driver.test_policy_export import Recurrent
 from tests.support.command_line import FACTORIES, assert_fails, run
@@ -23,7 +23,7 @@ from tests.support.robot import Robot
 
 
 def exported(folder: Path, backend: str, **options: Any) -> Path:
-    return export_environment(Robot(), make_actor(13, 3), folder, backend=backend, **options)
+    return export(Robot(), make_actor(13, 3), folder / "policy", backend=backend, strict=False, **options).path
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_what_no_file_can_hold_is_refused_as_ever(tmp_path: Path) -> None:
             return obs[:, :3] if obs.sum() > 0 else -obs[:, :3]
 
     with pytest.raises(DataDependentError, match=r"test_torch_backends\.py"):
-        export_environment(Robot(), Branching(), tmp_path / "out", backend="torch_export")
+        export(Robot(), Branching(), tmp_path / "out" / "policy.pt2")
     with pytest.raises(BackendError, match="There is no backend 'tensorrt'; there are onnx, torch_export, aot"):
         exported(tmp_path / "out", "tensorrt")
     with pytest.raises(BackendError, match="cannot be used: TypeError"):

@@ -1,7 +1,6 @@
 """The backend for onnxruntime: one ONNX file with both steps under an `If`, or with one rate."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import onnx_ir as ir
 
@@ -13,29 +12,37 @@ from exploy.backends.onnx.joined_steps import JoinedSteps, join_steps
 from exploy.backends.onnx.lowering import lower
 from exploy.backends.onnx.one_step import name_ports
 from exploy.backends.onnx.random_numbers import seed_random_nodes
-from exploy.backends.onnx.versions import IR_VERSION, OPSET_VERSION
+from exploy.backends.onnx.versions import IR_VERSION, OPSET_VERSION, versions_for
 from exploy.capture.program import Program
 from exploy.contract import Contract
 from exploy.runtime.onnx.file import seal
-from exploy.runtime.onnx.steps import open_steps
-from exploy.runtime.step_runner import StepRunner
+from exploy.runtime.onnx.steps import OnnxExecution
 
 
-class OnnxBackend(Backend):
+class OnnxBackend(OnnxExecution, Backend):
     """Writes `.onnx` files.
 
     Args:
         opset_version: Version of the ONNX operators.
         ir_version: Version of the ONNX file format.
         seed: What random numbers start from; None leaves them free.
+        target_onnxruntime: The release of onnxruntime on the robot, such as "1.20": opset and IR version are lowered to
+            what it reads.
+
+    Raises:
+        LoweringError: If that release cannot read a version that was asked for.
     """
 
-    name = "onnx"
     suffix = ".onnx"
 
-    def __init__(self, opset_version: int = OPSET_VERSION, ir_version: int = IR_VERSION, seed: int | None = None):
-        self.opset_version = opset_version
-        self.ir_version = ir_version
+    def __init__(
+        self,
+        opset_version: int = OPSET_VERSION,
+        ir_version: int = IR_VERSION,
+        seed: int | None = None,
+        target_onnxruntime: str | None = None,
+    ):
+        self.opset_version, self.ir_version = versions_for(target_onnxruntime, opset_version, ir_version)
         self.seed = seed
 
     def lower(self, program: Program, decimation: int | None) -> Artifact:
@@ -51,14 +58,6 @@ class OnnxBackend(Backend):
             return OnnxArtifact(model, _interface(model))
         steps = join_steps(model, program, decimation)
         return OnnxArtifact(steps.model, _interface(steps.model, steps), steps)
-
-    def open_steps(self, data: bytes, contract: Contract, **options: Any) -> tuple[StepRunner, StepRunner]:
-        """Open a file in onnxruntime.
-
-        Raises:
-            ContractError: If it cannot be read.
-        """
-        return open_steps(data, contract, **options)
 
 
 class OnnxArtifact(Artifact):

@@ -19,14 +19,12 @@ from exploy.capture.program import Program
 from exploy.contract import Contract
 from exploy.errors import LoweringError
 from exploy.runtime.pt2 import archive
-from exploy.runtime.pt2.steps import SIGNATURES, open_steps
-from exploy.runtime.step_runner import StepRunner
+from exploy.runtime.pt2.steps import SIGNATURES, TorchExecution
 
 
-class TorchExportBackend(Backend):
+class TorchExportBackend(TorchExecution, Backend):
     """Writes `.pt2` files with exported programs, which torch runs operator by operator."""
 
-    name = "torch_export"
     suffix = ".pt2"
 
     def lower(self, program: Program, decimation: int | None) -> Artifact:
@@ -37,14 +35,6 @@ class TorchExportBackend(Backend):
         """
         interface = interface_of(program)
         return TorchArtifact(interface, step_programs(program, interface))
-
-    def open_steps(self, data: bytes, contract: Contract, **options: Any) -> tuple[StepRunner, StepRunner]:
-        """Open a file in torch.
-
-        Raises:
-            ContractError: If it cannot be read.
-        """
-        return open_steps(data, contract, **options)
 
 
 class AotInductorBackend(TorchExportBackend):

@@ -3,8 +3,7 @@
 from exploy.driver.environment_export import (
     ExportMode,
     OnnxEnvironmentExporter,
-    export_environment,
     export_environment_as_onnx,
 )
 
-__all__ = ["ExportMode", "OnnxEnvironmentExporter", "export_environment", "export_environment_as_onnx"]
+__all__ = ["ExportMode", "OnnxEnvironmentExporter", "export_environment_as_onnx"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from exploy.contract import Contract, Port
 from exploy.errors import ContractError, FileFormatError
+from exploy.runtime.execution_backend import ExecutionBackend
 from exploy.runtime.onnx.file import versions_of
 from exploy.runtime.onnx.releases import refuse_unreadable
 from exploy.runtime.onnx.session import NUMPY_TYPES, load_onnxruntime, open_session
@@ -57,6 +58,16 @@ class OnnxStep:
             array = writes[port]
             binding.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
         return binding
+
+
+class OnnxExecution(ExecutionBackend):
+    """Runs `.onnx` files by onnxruntime."""
+
+    name = "onnx"
+
+    def open_steps(self, data: bytes, contract: Contract, **options: Any) -> tuple[StepRunner, StepRunner]:
+        """Open a file in onnxruntime; see `open_steps()`."""
+        return open_steps(data, contract, **options)
 
 
 def open_steps(

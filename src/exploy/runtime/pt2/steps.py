@@ -11,6 +11,7 @@ from typing import Any
 
 from exploy.contract import Contract
 from exploy.errors import ContractError
+from exploy.runtime.execution_backend import ExecutionBackend
 from exploy.runtime.step_runner import Arrays, IdleStep, StepRunner
 
 POLICY_STEP, SUB_STEP = "policy_step", "sub_step"
@@ -55,6 +56,16 @@ class TorchStep:
             results = self.function(*arguments)
             for target, result in zip(targets, results, strict=True):
                 target.copy_(result)
+
+
+class TorchExecution(ExecutionBackend):
+    """Runs `.pt2` files by torch: exported programs, or compiled libraries."""
+
+    name = "torch_export"
+
+    def open_steps(self, data: bytes, contract: Contract, **options: Any) -> tuple[StepRunner, StepRunner]:
+        """Open a file in torch; see `open_steps()`."""
+        return open_steps(data, contract, **options)
 
 
 def open_steps(data: bytes, contract: Contract, **options: Any) -> tuple[StepRunner, StepRunner]:

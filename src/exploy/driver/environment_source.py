@@ -1,0 +1,133 @@
+"""An environment and its actor, about to become a file."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from exploy.backends.artifact import Artifact
+from exploy.capture.capture import capture
+from exploy.capture.program import Program
+from exploy.contract import Contract
+from exploy.description.environment_contract import build_contract
+from exploy.description.metadata import build_metadata
+from exploy.diagnosis.diagnosis import Diagnosis
+from exploy.diagnosis.inferred_memories import InferredMemories
+from exploy.diagnosis.refusals import refuse_errors, refuse_random_operators
+from exploy.environment.actor import ExportableActor
+from exploy.environment.checks import checked_decimation
+from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.live.evaluation_mode import evaluation_mode
+from exploy.verify.export_checks import check_against_environment, check_against_program, check_controller
+from exploy.verify.stepped import stepped_file
+
+
+@dataclass(frozen=True)
+class EnvironmentOptions:
+    """How an environment is exported.
+
+    Args:
+        model_source: Where the policy comes from, stored in the file.
+        initial_memory: Values that memories start from, by name, instead of those found.
+        verify_program: Check the file against the captured program.
+        verify_environment: Check the file against the live environment, run at other values of its inputs.
+        strict: Check the environment first, and refuse to go on if that finds errors.
+        infer_memory: Register tensors that one policy step writes and the next one reads as Memories.
+        allow_random: Let the actor draw random numbers. Outputs that these reach are not compared.
+    """
+
+    model_source: dict[str, Any] | None = None
+    initial_memory: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    verify_program: bool = True
+    verify_environment: bool = True
+    strict: bool = False
+    infer_memory: bool = False
+    allow_random: bool = False
+
+
+class EnvironmentSource:
+    """An environment and its actor, about to become a file.
+
+    `diagnosis` is what a strict export has found, and `inferred` are the memories that it registered, once it is done.
+
+    Args:
+        env: The environment.
+        actor: The actor.
+        options: How to export them.
+    """
+
+    def __init__(self, env: ExportableEnvironment, actor: ExportableActor, options: EnvironmentOptions):
+        self._env = env
+        self._actor = actor
+        self._options = options
+        self.diagnosis: Diagnosis | None = None
+        self.inferred: InferredMemories | None = None
+
+    @property
+    def decimation(self) -> int:
+        """Simulation steps in a policy step."""
+        return checked_decimation(self._env)
+
+    @contextlib.contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Modules are in evaluation mode, and memories that were inferred are taken back if the export fails."""
+        checked_decimation(self._env)
+        self._env.prepare_export()
+        self.inferred = InferredMemories(self._env, self._actor)
+        with evaluation_mode(self._modules()), self.inferred.taken_back_on_failure():
+            yield
+
+    def capture(self) -> Program:
+        """Capture the environment, register forgotten memories if asked to, and check it if asked to.
+
+        Raises:
+            UnregisteredStateError: If a strict export finds errors.
+            RandomOperatorError: If random numbers are drawn where that is not allowed.
+            CaptureError: If it cannot be captured.
+        """
+        options, program = self._options, self.capture_once()
+        if options.infer_memory and self.inferred is not None:
+            program = self.inferred.register(program, self.capture_once)
+        if options.strict:
+            self.diagnosis = refuse_errors(self._env, self._actor, program, options.allow_random)
+        refuse_random_operators(program, options.allow_random)
+        return program
+
+    def capture_once(self) -> Program:
+        """Capture the environment as it is."""
+        with evaluation_mode(self._modules()):
+            return capture(self._env, self._actor, self._options.initial_memory)
+
+    def program_for_trace(self, program: Program) -> Program:
+        """The program itself."""
+        return program
+
+    def describe(self, program: Program, artifact: Artifact, backend: str) -> Contract:
+        """What the file says about itself."""
+        source = self._options.model_source
+        return build_contract(self._env, program, artifact, self.decimation, backend, source)
+
+    def metadata(self, contract: Contract) -> dict[str, str]:
+        """The documented keys, the environment's own, and one for each component or group."""
+        return build_metadata(self._env, contract, self._options.model_source)
+
+    def verify(self, program: Program, data: bytes) -> None:
+        """Run the file beside the program and the live environment.
+
+        Raises:
+            VerificationError: If an output differs.
+        """
+        options = self._options
+        if not (options.verify_program or options.verify_environment):
+            return
+        file = stepped_file(data)
+        if options.verify_program:
+            check_against_program(program, file, self.decimation)
+            check_controller(data)
+        if options.verify_environment:
+            check_against_environment(self._env, self._actor, program, file)
+
+    def _modules(self) -> list[torch.nn.Module]:
+        return [self._actor, *self._env.context_manager().modules]

@@ -1,0 +1,44 @@
+"""Tables for the terminal: by rich where that is installed, as plain columns where it is not."""
+
+import importlib.util
+import io
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_USUAL_SIZE = (140, 40)
+
+
+@dataclass
+class Table:
+    """Rows of texts below headings; `str()` gives it as it is printed."""
+
+    headings: tuple[str, ...]
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+
+    def __init__(self, *headings: str, rows: Sequence[tuple[str, ...]] = ()):
+        self.headings = headings
+        self.rows = list(rows)
+
+    def __str__(self) -> str:
+        return self._by_rich() if importlib.util.find_spec("rich") is not None else self._plain()
+
+    def _by_rich(self) -> str:
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table as RichTable
+
+        table = RichTable(show_header=any(self.headings))
+        for heading in self.headings:
+            table.add_column(heading, overflow="fold")
+        for row in self.rows:
+            table.add_row(*(escape(cell) for cell in row))
+        file = io.StringIO()
+        Console(file=file, width=shutil.get_terminal_size(_USUAL_SIZE).columns, color_system=None).print(table)
+        return file.getvalue().rstrip("\n")
+
+    def _plain(self) -> str:
+        rows = [self.headings, *self.rows] if any(self.headings) else self.rows
+        widths = [max(len(row[column]) for row in rows) for column in range(len(self.headings))] if rows else []
+        lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+        return "\n".join(line.rstrip() for line in lines)
