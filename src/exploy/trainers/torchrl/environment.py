@@ -10,11 +10,10 @@ from exploy.environment.components import Input, Memory, Output
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import EnvironmentError
 from exploy.trainers.common.libraries import library
-from exploy.trainers.torchrl.chain import Chain, chain_of
-from exploy.trainers.torchrl.inverse import inverse_stages
-from exploy.trainers.torchrl.keys import EXTRA, Key, as_key, listed, port_name, refuse_unusable_names
-from exploy.trainers.torchrl.layout import Layout
-from exploy.trainers.torchrl.transforms import parts_of, transform_stages
+from exploy.trainers.torchrl.stages import Chain, chain_of
+from exploy.trainers.torchrl.tensordicts import EXTRA, Key, Layout, as_key, listed, port_name, refuse_unusable_names
+from exploy.trainers.torchrl.torchrl_internals import RUNNING_NORMALIZATIONS, observer
+from exploy.trainers.torchrl.transforms import inverse_stages, parts_of, transform_stages
 
 _TOLERANCE = 1e-5
 
@@ -150,16 +149,12 @@ class TorchRlEnvironment(ExportableEnvironment):
         return self._compared(self.compute_observations())
 
     def _computed(self) -> tuple[torch.Tensor, dict[Key, torch.Tensor]]:
-        tensordict = self._layout.tensordict({**self._raw, **self._kept})
-        for stage in self._observing.stages:
-            tensordict = stage(tensordict)
+        tensordict = self._observing.run(self._layout.tensordict({**self._raw, **self._kept}))
         remembered = {memory.read: tensordict.get(memory.written) for memory in self._observing.memories}
         return tensordict.get(self._observation), remembered
 
     def _to_base(self, actions: torch.Tensor) -> torch.Tensor:
-        tensordict = self._layout.tensordict({self._action: actions})
-        for stage in self._acting.stages:
-            tensordict = stage(tensordict)
+        tensordict = self._acting.run(self._layout.tensordict({self._action: actions}))
         targets: torch.Tensor = tensordict.get(self._action)
         return targets
 
@@ -208,7 +203,7 @@ def _refuse_unsuitable(env: Any) -> None:
     if tuple(env.batch_size) not in ((), (1,)):
         raise EnvironmentError(f"The environment must have one robot, got a batch size of {tuple(env.batch_size)}.")
     for part in parts_of(env):
-        if type(part).__name__ in ("VecNorm", "VecNormV2") and not part.frozen:
+        if type(part).__name__ in RUNNING_NORMALIZATIONS and not part.frozen:
             raise EnvironmentError(
                 f"{type(part).__name__} changes its statistics with every observation. Freeze it before: env.transform"
                 "[index].freeze()."
@@ -222,17 +217,7 @@ def _do_nothing(*_: Any) -> None:
 def _noting(env: Any, note: Callable[[Any], None]) -> Any:
     """The same base environment and transforms, with a transform in front that tells what comes in."""
     envs = library("torchrl.envs", EXTRA)
-
-    class Noting(envs.Transform):  # type: ignore[name-defined]
-        def _reset(self, tensordict: Any, tensordict_reset: Any) -> Any:
-            note(tensordict_reset)
-            return tensordict_reset
-
-        def _step(self, tensordict: Any, next_tensordict: Any) -> Any:
-            note(next_tensordict)
-            return next_tensordict
-
-    return envs.TransformedEnv(env.base_env, envs.Compose(Noting(), *(part.clone() for part in parts_of(env))))
+    return envs.TransformedEnv(env.base_env, envs.Compose(observer(note), *(part.clone() for part in parts_of(env))))
 
 
 def _starts(chain: Chain, layout: Layout, raw: dict[Key, torch.Tensor]) -> dict[Key, torch.Tensor]:
@@ -242,11 +227,8 @@ def _starts(chain: Chain, layout: Layout, raw: dict[Key, torch.Tensor]) -> dict[
             f"The transforms read {listed(chain.flags)}, which an environment has no input for. Export the policy with "
             "its transforms by export_policy() instead."
         )
-    tensordict = layout.tensordict(
-        raw | {m.read: m.start for m in chain.memories if m.start is not None and m.start.ndim}
-    )
-    for stage in chain.stages:
-        tensordict = stage(tensordict)
+    known = {memory.read: memory.start for memory in chain.memories if memory.start is not None and memory.start.ndim}
+    tensordict = chain.run(layout.tensordict(raw | known))
     starts = {}
     for memory in chain.memories:
         following = tensordict.get(memory.written)

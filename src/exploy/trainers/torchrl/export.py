@@ -8,14 +8,11 @@ from exploy.driver.policy_export import ExportOptions
 from exploy.driver.policy_export import export_policy as export_network
 from exploy.errors import PolicyError
 from exploy.policy.policy import BATCH, Policy
-from exploy.trainers.torchrl.chain import chain_of
-from exploy.trainers.torchrl.exploration import exploration_of, is_random
-from exploy.trainers.torchrl.inverse import inverse_stages
-from exploy.trainers.torchrl.keys import Key, as_key, as_keys
-from exploy.trainers.torchrl.layout import Layout
 from exploy.trainers.torchrl.modules import module_stages, refuse_other_policies
-from exploy.trainers.torchrl.policy import TorchRlPolicy
-from exploy.trainers.torchrl.transforms import transform_stages
+from exploy.trainers.torchrl.policy import TorchRlPolicy, exploration_of, is_random
+from exploy.trainers.torchrl.stages import chain_of
+from exploy.trainers.torchrl.tensordicts import Key, Layout, as_key, as_keys
+from exploy.trainers.torchrl.transforms import inverse_stages, transform_stages
 
 Memories = Sequence[Any] | Mapping[Any, Any]
 
@@ -82,7 +79,7 @@ def actor_from_policy(
     kind = exploration_of(exploration)
     layout = Layout(example)
     stages = transform_stages(transforms)
-    stages += module_stages(policy, explores=is_random(kind), transform_stages=transform_stages)
+    stages += module_stages(policy, explores=is_random(kind))
     stages += inverse_stages(transforms, outputs[0])
     return TorchRlPolicy(chain_of(stages, outputs, _named(memories)), layout, kind)
 

@@ -7,6 +7,7 @@ import torch
 from torch.nn.functional import interpolate, pad
 
 from exploy.errors import PolicyError
+from exploy.trainers.torchrl.torchrl_internals import function_of_tensor
 
 NEAREST = ("nearest", "nearest-exact")
 SMOOTH = ("bilinear", "bicubic")
@@ -124,8 +125,7 @@ class ResizedFirst(torch.nn.Module):
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Make an image of (…, colours, height, width) from raw pixels of (…, height, width, colours)."""
-        image: torch.Tensor = self.to_tensor._apply_transform(self.resized.of_pixels(pixels))
-        return image
+        return function_of_tensor(self.to_tensor)(self.resized.of_pixels(pixels))
 
 
 class Grey(torch.nn.Module):
@@ -146,7 +146,7 @@ class Grey(torch.nn.Module):
 def grey(transform: Any) -> Grey:
     """The form of a `GrayScale`, with the weights that it gives to pure colours."""
     pure = torch.eye(3).view(3, 3, 1, 1)
-    red, green, blue = (float(transform._apply_transform(colour)) for colour in pure)
+    red, green, blue = (float(function_of_tensor(transform)(colour)) for colour in pure)
     return Grey((red, green, blue))
 
 

@@ -1,6 +1,7 @@
 """Policies as stages: the modules in them, with what they read, write and remember."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from types import MethodType
 from typing import Any
 
 import torch
@@ -8,31 +9,37 @@ import torch
 from exploy.errors import PolicyError
 from exploy.trainers.common.attributes import has
 from exploy.trainers.common.libraries import library
-from exploy.trainers.torchrl.copies import own, uninitialized
-from exploy.trainers.torchrl.keys import EXTRA, IS_INIT, Key, as_key, as_keys
-from exploy.trainers.torchrl.multiagent import mend_multiagent
-from exploy.trainers.torchrl.recurrent import hidden_states, mend_recurrent, recurrent_modules
 from exploy.trainers.torchrl.stages import Block, Everything, MemoryKeys, Stage
+from exploy.trainers.torchrl.tensordicts import EXTRA, IS_INIT, Key, as_key, as_keys
+from exploy.trainers.torchrl.torchrl_internals import (
+    fill_multi_agent_networks,
+    move_specs_to_cpu,
+    own,
+    parts_of_sequence,
+    recurrent_network,
+    uninitialized,
+)
+from exploy.trainers.torchrl.transforms import transform_stages
 
 
-def module_stages(module: Any, *, explores: bool, transform_stages: Callable[[Any], list[Stage]]) -> Iterator[Stage]:
+def module_stages(module: Any, *, explores: bool) -> Iterator[Stage]:
     """The stages of a policy, on copies; sequences are taken apart.
 
     Args:
         module: The module.
         explores: Whether exploration modules change actions.
-        transform_stages: Gives the stages of a transform that stands in a policy.
 
     Raises:
         PolicyError: If a transform in it has no form.
     """
+    parts = parts_of_sequence(module)
     if isinstance(module, library("torchrl.envs", EXTRA).Transform):
         yield from transform_stages(module)
-    elif _is_plain_sequence(module):
-        for part in module._module_iter():
-            yield from module_stages(part, explores=explores, transform_stages=transform_stages)
+    elif parts is not None:
+        for part in parts:
+            yield from module_stages(part, explores=explores)
     elif hasattr(module, "in_keys") and hasattr(module, "out_keys"):
-        yield _ModuleStage(_mended(module), explores)
+        yield _ModuleStage(_capturable(module), explores)
     elif callable(module):
         yield Everything(type(module).__name__, own(module), has_own_keys=True)
 
@@ -57,16 +64,15 @@ def refuse_other_policies(policy: Any) -> None:
         )
 
 
-def _mended(module: Any) -> Any:
+def _capturable(module: Any) -> Any:
     copied = own(module)
+    move_specs_to_cpu(copied)
     for part in copied.modules():
-        if hasattr(getattr(part, "_spec", None), "to"):
-            part._spec = part._spec.to("cpu")
         if getattr(getattr(part, "distribution_class", None), "__name__", "") == "TanhDelta":
             # The other form of tanh, which differs by 1e-6 where it is saturated, refuses to be captured.
             part.distribution_kwargs = {**part.distribution_kwargs, "safe": False}
-    mend_recurrent(copied)
-    mend_multiagent(copied)
+    _let_recurrent_modules_step(copied)
+    fill_multi_agent_networks(copied)
     return copied
 
 
@@ -90,7 +96,7 @@ class _ModuleStage(Block):
         self._reads = (self._reads - _masks_in(module)) | _masks_in(module, explores)
 
     def memories(self) -> list[MemoryKeys]:
-        found = [memory for part in recurrent_modules(self.module) for memory in hidden_states(part)]
+        found = [memory for part in _recurrent_modules(self.module) for memory in _hidden_states(part)]
         if self._process is not None:
             keys = [as_key(self._process.noise_key), as_key(self._process.steps_key)]
             found += [MemoryKeys(key, key, is_optional=True) for key in keys]
@@ -98,7 +104,7 @@ class _ModuleStage(Block):
 
     def flags(self) -> set[Key]:
         flags = {self._flag_key} if self._process is not None and self._flag_key is not None else set()
-        return flags | ({IS_INIT} if any(True for _ in recurrent_modules(self.module)) else set())
+        return flags | ({IS_INIT} if any(True for _ in _recurrent_modules(self.module)) else set())
 
 
 def _masks_in(module: torch.nn.Module, explores: bool = True) -> set[Key]:
@@ -111,12 +117,53 @@ def _masks_in(module: torch.nn.Module, explores: bool = True) -> set[Key]:
     return found
 
 
-def _is_plain_sequence(module: Any) -> bool:
-    sequences = library("tensordict.nn", EXTRA)
-    return (
-        isinstance(module, sequences.TensorDictSequential)
-        and not isinstance(module, sequences.ProbabilisticTensorDictSequential)
-        and type(module).forward is sequences.TensorDictSequential.forward
-        and not getattr(module, "partial_tolerant", False)
-        and all(type(hook).__name__ == "_OutKeysSelect" for hook in module._forward_hooks.values())
-    )
+def _recurrent_modules(module: torch.nn.Module) -> Iterator[Any]:
+    """All recurrent modules in a module."""
+    return (part for part in module.modules() if recurrent_network(part) is not None)
+
+
+def _hidden_states(module: Any) -> list[MemoryKeys]:
+    """The states of a recurrent module: what it reads and writes after its first key."""
+    reads = [key for key in as_keys(module.in_keys)[1:] if key != IS_INIT]
+    return [
+        MemoryKeys(read, written, is_optional=True)
+        for read, written in zip(reads, as_keys(module.out_keys)[1:], strict=False)
+    ]
+
+
+def _let_recurrent_modules_step(module: torch.nn.Module) -> None:
+    """Let the recurrent modules in a copy do single steps for any number of robots, without branches.
+
+    The library's own forward also serves whole trajectories: the one of the GRU branches on the flags of resets, and
+    both flatten batches in a way that fixes their size.
+    """
+    for part in _recurrent_modules(module):
+        part.forward = MethodType(_step, part)
+
+
+def _step(self: Any, tensordict: Any) -> Any:
+    network = recurrent_network(self)
+    batch = tensordict.batch_size
+    value = tensordict.get(self.in_keys[0])
+    states = _first_states(self, network, tensordict, value)
+    is_init = tensordict.get("is_init").reshape(-1)[:, None, None]
+    flat = [torch.where(is_init, 0.0, state.reshape(-1, *state.shape[-2:])).transpose(0, 1) for state in states]
+    hidden = tuple(state.contiguous() for state in flat)
+    result, following = network(value.reshape(-1, 1, value.shape[-1]), hidden if len(hidden) > 1 else hidden[0])
+    written = [result[:, 0], *(state.transpose(0, 1) for state in (following if len(hidden) > 1 else (following,)))]
+    for key, item in zip(self.out_keys, written, strict=False):
+        tensordict.set(key, item.reshape(*batch, *item.shape[1:]))
+    return tensordict
+
+
+def _first_states(module: Any, network: Any, tensordict: Any, value: torch.Tensor) -> list[torch.Tensor]:
+    """The hidden states, or zeros where there are none yet."""
+    layers = network.num_layers * (2 if network.bidirectional else 1)
+    widths = [getattr(network, "proj_size", 0) or network.hidden_size, network.hidden_size]
+    found = []
+    for key, width in zip(_hidden_states(module), widths, strict=False):
+        state = tensordict.get(key.read, None)
+        if state is None:
+            state = torch.zeros(*tensordict.batch_size, layers, width, dtype=value.dtype)
+        found.append(state)
+    return found

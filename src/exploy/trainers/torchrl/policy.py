@@ -1,18 +1,18 @@
-"""A chain of stages as a policy."""
+"""A chain of stages as a policy: how it runs and explores, and what its memories start from."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
+from exploy.capture.noise import without_noise
 from exploy.contract import Kind
-from exploy.policy.policy import BATCH, Policy, PolicyInput, Tensors
-from exploy.trainers.torchrl.chain import Chain
-from exploy.trainers.torchrl.exploration import is_random
-from exploy.trainers.torchrl.keys import Key, port_name, refuse_unusable_names
-from exploy.trainers.torchrl.layout import Layout
-from exploy.trainers.torchrl.memories import known_starts, state_of
-from exploy.trainers.torchrl.run import Run
+from exploy.errors import ExployError, PolicyError
+from exploy.policy.policy import BATCH, Policy, PolicyInput, PolicyState, Tensors
+from exploy.trainers.common.libraries import library
+from exploy.trainers.torchrl.stages import Chain, MemoryKeys
+from exploy.trainers.torchrl.tensordicts import EXTRA, Key, Layout, listed, port_name, refuse_unusable_names, shown
+from exploy.trainers.torchrl.torchrl_internals import CapturableCalls
 
 LIBRARIES = ("torchrl", "tensordict")
 
@@ -30,12 +30,12 @@ class TorchRlPolicy(Policy):
         values |= {key: _flag(key, layout) for key in sorted(chain.flags)}
         refuse_unusable_names([*values, *(memory.read for memory in chain.memories)])
         refuse_unusable_names(chain.outputs)
-        run = Run(chain, layout, exploration)
-        starts = known_starts(chain, layout)
+        run = _Run(chain, layout, exploration)
+        starts = _known_starts(chain, layout)
         result = run.on_example(values | starts)
         super().__init__(
             [_input(key, value, chain, layout) for key, value in values.items()],
-            [state_of(memory, starts.get(memory.read), result, layout) for memory in chain.memories],
+            [_state_of(memory, starts.get(memory.read), result, layout) for memory in chain.memories],
             [port_name(key) for key in chain.outputs],
             libraries=LIBRARIES,
             is_random=is_random(exploration),
@@ -111,3 +111,230 @@ def _input(key: Key, value: torch.Tensor, chain: Chain, layout: Layout) -> Polic
     high = max(int(value.max()) + 1, 1) if is_number and value.numel() else 256
     make = _MaskInput if value.dtype == torch.bool and kind is None and value.ndim else PolicyInput
     return make(port_name(key), layout.shape(value), value.dtype, high, kind)
+
+
+def _known_starts(chain: Chain, layout: Layout) -> dict[Key, torch.Tensor]:
+    """What memories start from, for all robots of the example; without those whose shape the first step shows.
+
+    Raises:
+        PolicyError: If the example does not have one whose shape is known from nowhere else.
+    """
+    starts = {}
+    for memory in chain.memories:
+        given = layout.get(memory.read)
+        if given is None and memory.start is None and not memory.is_optional:
+            layout.tensor(memory.read, chain.readers[memory.read])
+        start = _start(memory, given, layout)
+        if start is not None:
+            starts[memory.read] = start
+    return starts
+
+
+def _start(memory: MemoryKeys, given: torch.Tensor | None, layout: Layout) -> torch.Tensor | None:
+    """What a memory starts from for all robots of the example; None if the first step shows its shape."""
+    start = memory.start
+    if given is not None:
+        return (
+            torch.zeros_like(given) if start is None else _expanded(start.to(given.dtype), tuple(given.shape), memory)
+        )
+    if start is None or (memory.is_optional and start.ndim == 0):
+        return None
+    dims = layout.batch_dims
+    is_whole = dims > 0 and tuple(start.shape[:dims]) == layout.batch_size
+    return start if is_whole or not dims else start.expand(*layout.batch_size, *start.shape)
+
+
+def _expanded(start: torch.Tensor, shape: tuple[int, ...], memory: MemoryKeys) -> torch.Tensor:
+    try:
+        return start.expand(shape)
+    except RuntimeError as error:
+        raise PolicyError(
+            f"The memory {shown(memory.read)} has shape {shape} in the example, but starts from values of shape "
+            f"{tuple(start.shape)}."
+        ) from error
+
+
+def _state_of(memory: MemoryKeys, start: torch.Tensor | None, result: Any, layout: Layout) -> PolicyState:
+    """A memory as a state of the policy.
+
+    Args:
+        memory: The memory.
+        start: What it starts from, if that is known before the first step.
+        result: What the first step gave.
+        layout: What the example looks like.
+
+    Raises:
+        PolicyError: If its next value has another shape or type.
+    """
+    following = result.get(memory.written)
+    if start is None:
+        start = torch.zeros_like(following) if memory.start is None else memory.start.to(following.dtype)
+        start = start.expand(following.shape)
+    if start.shape != following.shape or start.dtype != following.dtype:
+        raise PolicyError(
+            f"The memory {shown(memory.read)} is read with shape {tuple(start.shape)} and type {start.dtype}, but its "
+            f"next value {shown(memory.written)} has shape {tuple(following.shape)} and type {following.dtype}."
+        )
+    one = start[:1] if layout.batch_dims else start
+    return PolicyState(port_name(memory.read), layout.shape(following), following.dtype, one.contiguous().clone())
+
+
+class _Run:
+    """Passes through a chain.
+
+    Args:
+        chain: The stages.
+        layout: What tensordicts look like.
+        exploration: The exploration type that is set meanwhile.
+    """
+
+    def __init__(self, chain: Chain, layout: Layout, exploration: Any):
+        self._chain, self._layout, self._exploration = chain, layout, exploration
+        self.stages = torch.nn.ModuleList(chain.stages)
+        self._set_exploration = library("torchrl.envs.utils", EXTRA).set_exploration_type
+        self._set_recurrent = library("torchrl.modules", EXTRA).set_recurrent_mode
+
+    def __call__(self, values: Mapping[Key, torch.Tensor]) -> tuple[Tensors, Tensors]:
+        """The outputs and the next memories."""
+        result = self.tensordict(values)
+        outputs = tuple(result.get(key) for key in self._chain.outputs)
+        return outputs, tuple(result.get(memory.written) for memory in self._chain.memories)
+
+    def tensordict(self, values: Mapping[Key, torch.Tensor]) -> Any:
+        """All that the stages write."""
+        tensordict = self._layout.tensordict(values)
+        with self._set_exploration(self._exploration), self._set_recurrent(False), CapturableCalls():
+            return self._chain.run(tensordict)
+
+    def on_example(self, values: Mapping[Key, torch.Tensor]) -> Any:
+        """All that the stages write for an example, from a known state of the random generators.
+
+        Raises:
+            PolicyError: If the policy fails, or an output or a memory is not written.
+        """
+        try:
+            with torch.no_grad(), torch.random.fork_rng(devices=[]), without_noise():
+                torch.manual_seed(0)
+                result = self.tensordict(values)
+        except ExployError:
+            raise
+        except Exception as error:
+            raise PolicyError(
+                f"The policy fails on the example under exploration {self._exploration.name}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        for key in (*self._chain.outputs, *(memory.written for memory in self._chain.memories)):
+            if not isinstance(result.get(key, None), torch.Tensor):
+                raise PolicyError(
+                    f"Neither the policy nor its transforms write {shown(key)} as a tensor; they give "
+                    f"{listed(_leaves(result))}."
+                )
+        return result
+
+    def refuse_unfaithful(self, policy: Policy, inputs: Tensors) -> None:
+        """Refuse a policy that gives no function of its inputs where it should, or that changes while it runs.
+
+        Raises:
+            PolicyError: With the stages that change, or with what to explore by instead.
+        """
+        robots = self._layout.batch_size[0] if self._layout.batch_dims else 1
+        states = tuple(state.initial(robots) for state in policy.states)
+        others = tuple(value + 0.5 if value.dtype.is_floating_point else value for value in inputs)
+        before = self._kept_by_stages()
+        results = []
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), without_noise():
+            for seed, values in ((0, inputs), (1, inputs), (2, others)):
+                torch.manual_seed(seed)
+                results.append(policy.step(values, states)[0][0])
+        after = self._kept_by_stages()
+        changed = [name for name, value in after.items() if not _is_same(value, before.get(name))]
+        if changed:
+            labels = sorted({self._chain.stages[int(name.split(".")[0])].label for name in changed})
+            raise PolicyError(
+                f"{', '.join(labels)} changes by itself at each step ({', '.join(changed)}), which a file cannot. "
+                "Freeze it, or write what it remembers to the tensordict and name it in memories=."
+            )
+        _refuse_unfaithful((results[0], results[1]), self._exploration, _distributions_in(self.stages))
+
+    def _kept_by_stages(self) -> dict[str, Any]:
+        """Tensors and numbers of all modules, whether they are registered or not."""
+        kept: dict[str, Any] = dict(self.stages.named_parameters()) | dict(self.stages.named_buffers())
+        for path, module in self.stages.named_modules():
+            kept |= {f"{path}.{name}": value for name, value in vars(module).items() if _is_data(value)}
+        return {
+            name: value.detach().clone() if isinstance(value, torch.Tensor) else value
+            for name, value in kept.items()
+            if not (isinstance(value, torch.Tensor) and value.is_meta)
+        }
+
+
+def _is_data(value: Any) -> bool:
+    return isinstance(value, torch.Tensor | int | float)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
+    return type(one) is type(other) and bool(one == other or one != one)
+
+
+def _leaves(tensordict: Any) -> list[Key]:
+    return [(key,) if isinstance(key, str) else key for key in tensordict.keys(True, True)]
+
+
+def exploration_of(exploration: Any) -> Any:
+    """The exploration type: the one that was given, else the one that is set around the call, else deterministic.
+
+    Raises:
+        PolicyError: If there is none of that name.
+    """
+    utils = library("torchrl.envs.utils", EXTRA)
+    if exploration is None:
+        exploration = utils.exploration_type()
+    if exploration is None:
+        return utils.ExplorationType.DETERMINISTIC
+    try:
+        return utils.ExplorationType(exploration.lower() if isinstance(exploration, str) else exploration)
+    except ValueError as error:
+        names = ", ".join(kind.name for kind in utils.ExplorationType)
+        raise PolicyError(f"exploration must be one of {names}, or None, got {exploration!r}.") from error
+
+
+def is_random(exploration: Any) -> bool:
+    """Whether it draws random numbers."""
+    return bool(exploration == library("torchrl.envs.utils", EXTRA).ExplorationType.RANDOM)
+
+
+def _distributions_in(module: torch.nn.Module) -> str:
+    """The distributions of a policy's heads, for messages."""
+    found = [getattr(part, "distribution_class", None) for part in module.modules()]
+    return ", ".join(sorted({getattr(kind, "__name__", str(kind)) for kind in found if kind is not None}))
+
+
+def _refuse_unfaithful(results: tuple[Any, Any], exploration: Any, heads: str) -> None:
+    """Refuse a policy whose actions are no function of the observations, or no numbers.
+
+    Args:
+        results: The actions of two calls with the same inputs, from different random seeds.
+        exploration: The exploration type of both.
+        heads: The distributions in the policy.
+
+    Raises:
+        PolicyError: With what to choose instead.
+    """
+    if is_random(exploration):
+        return
+    first, second = results
+    advice = "Choose exploration='deterministic', which every head of TorchRL has a form for."
+    head = f"its head {heads}" if heads else "it"
+    if first.dtype.is_floating_point and bool(torch.isnan(first).any()):
+        raise PolicyError(
+            f"Under exploration {exploration.name} the policy gives actions that are no numbers: {head} has no such "
+            f"value. {advice}"
+        )
+    if not torch.equal(first, second):
+        raise PolicyError(
+            f"Under exploration {exploration.name} the policy gives other actions for the same observation each time: "
+            f"{head} has no closed form for it, and TorchRL estimates it from samples. {advice} For a policy that is "
+            "meant to draw random numbers choose exploration='random'."
+        )

@@ -1,4 +1,4 @@
-"""Environment transforms as stages in front of the policy."""
+"""Environment transforms as stages: in front of the policy, and inverted behind it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,29 +7,26 @@ import torch
 
 from exploy.errors import PolicyError
 from exploy.trainers.common.libraries import library
-from exploy.trainers.torchrl.copies import own_transform, peek, uninitialized
-from exploy.trainers.torchrl.frames import StackedFrames
 from exploy.trainers.torchrl.images import NEAREST, Resized, ResizedFirst, cropped, grey, resized
-from exploy.trainers.torchrl.keys import EXTRA, NEXT, Key, as_key, as_keys, shown
-from exploy.trainers.torchrl.stages import Block, Everything, MemoryKeys, PerKey, Provided, Refused, Stage
+from exploy.trainers.torchrl.stages import Block, Everything, Keys, MemoryKeys, PerKey, Provided, Refused, Stage
+from exploy.trainers.torchrl.tensordicts import EXTRA, NEXT, Key, as_key, as_keys, shown
+from exploy.trainers.torchrl.torchrl_internals import (
+    STATEFUL,
+    STEPPING_THE_ENVIRONMENT,
+    WITHOUT_PART_IN_A_STEP,
+    filled_from_environment,
+    function_of_tensor,
+    function_of_tensordict,
+    has_a_step_of_its_own,
+    inverse_of_tensor,
+    inverse_of_tensordict,
+    inverts_by_tensor,
+    peek,
+    uninitialized,
+    without_environment,
+    works_by_tensor,
+)
 
-_WITHOUT_PART_IN_A_STEP = {
-    "ActionMask",
-    "AutoResetTransform",
-    "DeviceCastTransform",
-    "EndOfLifeTransform",
-    "ExcludeTransform",
-    "FiniteTensorDictCheck",
-    "FrameSkipTransform",
-    "NoopResetEnv",
-    "PinMemoryTransform",
-    "RandomTruncationTransform",
-    "RemoveEmptySpecs",
-    "SelectTransform",
-    "TerminateTransform",
-}
-_STEPS_THE_ENVIRONMENT = {"ActionChunkTransform", "MultiAction", "ConditionalSkip", "ConditionalPolicySwitch"}
-_STATEFUL = {"NextObservationDelta", "RewardSum", "TargetReturn", "TimeMaxPool", "Timer", "TrajCounter"}
 _WITHOUT_MEMORY_FORM = "it keeps a state between steps that has no form as a memory of a file"
 
 
@@ -90,15 +87,15 @@ def _are_resized_pixels(conversion: PerKey, resize: PerKey) -> bool:
 
 def _stages_of_one(transform: Any) -> list[Stage]:
     name = type(transform).__name__
-    if name in _WITHOUT_PART_IN_A_STEP:
+    if name in WITHOUT_PART_IN_A_STEP:
         return []
-    if name in _FORMS:
-        return _FORMS[name](transform)
-    refusal = refusal_of(transform, as_keys(peek(transform, "in_keys")), as_keys(peek(transform, "out_keys")))
+    if name in STAGES_BY_NAME:
+        return STAGES_BY_NAME[name](transform)
+    refusal = _refusal_of(transform, as_keys(peek(transform, "in_keys")), as_keys(peek(transform, "out_keys")))
     return [refusal] if refusal is not None else _as_it_is(transform)
 
 
-def refusal_of(transform: Any, reads: list[Key], writes: list[Key]) -> Stage | None:
+def _refusal_of(transform: Any, reads: list[Key], writes: list[Key]) -> Stage | None:
     """What stands for a transform that cannot be exported; None if it can be.
 
     Args:
@@ -107,13 +104,12 @@ def refusal_of(transform: Any, reads: list[Key], writes: list[Key]) -> Stage | N
         writes: What it writes.
     """
     name = type(transform).__name__
-    base = library("torchrl.envs", EXTRA).Transform
     lazy = uninitialized(transform)
-    if name in _STEPS_THE_ENVIRONMENT:
+    if name in STEPPING_THE_ENVIRONMENT:
         reason = (
             f"{name} steps the environment by itself. Export the policy without it, and do in your loop what it does."
         )
-    elif name in _STATEFUL or type(transform)._step is not base._step:
+    elif name in STATEFUL or has_a_step_of_its_own(transform):
         reason = (
             f"{name} cannot be exported: {_WITHOUT_MEMORY_FORM}. Leave it out of the transforms and give what it "
             "writes to the file as an input, or compute it in the policy and name it in memories=."
@@ -130,15 +126,14 @@ def refusal_of(transform: Any, reads: list[Key], writes: list[Key]) -> Stage | N
 
 def _as_it_is(transform: Any) -> list[Stage]:
     """The library's own code, on a copy."""
-    base = library("torchrl.envs", EXTRA).Transform
-    name, copied = type(transform).__name__, own_transform(transform)
+    name, copied = type(transform).__name__, without_environment(transform)
     reads, writes = as_keys(peek(transform, "in_keys")), as_keys(peek(transform, "out_keys"))
-    if type(transform)._call is base._call:
-        return [PerKey(name, list(zip(reads, writes, strict=True)), copied._apply_transform)]
+    if works_by_tensor(copied):
+        return [PerKey(name, list(zip(reads, writes, strict=True)), function_of_tensor(copied))]
     if not writes:
-        return [Everything(name, copied._call, has_own_keys=True)]
+        return [Everything(name, function_of_tensordict(copied), has_own_keys=True)]
     copied.set_missing_tolerance(True)
-    return [Block(name, reads, writes, copied._call)]
+    return [Block(name, reads, writes, function_of_tensordict(copied))]
 
 
 def _pairs(transform: Any) -> list[tuple[Key, Key]]:
@@ -150,30 +145,10 @@ def _per_key(make: Callable[[Any], Callable[[torch.Tensor], torch.Tensor]]) -> C
     return lambda transform: [PerKey(type(transform).__name__, _pairs(transform), make(transform))]
 
 
-class Affine(torch.nn.Module):
-    """What `ObservationNorm` computes.
-
-    Args:
-        transform: The `ObservationNorm`.
-    """
-
-    def __init__(self, transform: Any):
-        super().__init__()
-        self.loc: torch.Tensor
-        self.scale: torch.Tensor
-        self.register_buffer("loc", transform.loc.detach().cpu().clone())
-        self.register_buffer("scale", transform.scale.detach().cpu().clone())
-        self.is_standard = bool(transform.standard_normal)
-
-    def forward(self, value: torch.Tensor) -> torch.Tensor:
-        """Normalise."""
-        return (value - self.loc) / self.scale if self.is_standard else value * self.scale + self.loc
-
-
 def _normalization(transform: Any) -> list[Stage]:
     pairs = _pairs(transform)
-    refusal = refusal_of(transform, [read for read, _ in pairs], [written for _, written in pairs])
-    return [refusal] if refusal is not None else _per_key(Affine)(transform)
+    refusal = _refusal_of(transform, [read for read, _ in pairs], [written for _, written in pairs])
+    return [refusal] if refusal is not None else _per_key(_Affine)(transform)
 
 
 def _running_normalization(transform: Any) -> list[Stage]:
@@ -254,7 +229,7 @@ def _cast(transform: Any) -> list[Stage]:
 def _reshape(transform: Any) -> list[Stage]:
     if transform.reshape_fn is None:
         return []
-    return [Everything("BatchSizeTransform", own_transform(transform).reshape_fn)]
+    return [Everything("BatchSizeTransform", without_environment(transform).reshape_fn)]
 
 
 def _rename(transform: Any) -> list[Stage]:
@@ -273,7 +248,7 @@ def _rename(transform: Any) -> list[Stage]:
     return [stage]
 
 
-_FORMS: dict[str, Callable[[Any], list[Stage]]] = {
+STAGES_BY_NAME: dict[str, Callable[[Any], list[Stage]]] = {
     "BatchSizeTransform": _reshape,
     "CatFrames": _frames,
     "CenterCrop": _per_key(cropped),
@@ -290,3 +265,127 @@ _FORMS: dict[str, Callable[[Any], list[Stage]]] = {
     "VecNorm": _running_normalization,
     "VecNormV2": _running_normalization,
 }
+
+
+def inverse_stages(transforms: Any, action: Key) -> list[Stage]:
+    """What the transforms do to actions, the last one first.
+
+    Args:
+        transforms: The transforms.
+        action: The key of the actions, for transforms that name none.
+    """
+    return [stage for part in reversed(parts_of(transforms)) for stage in _inverse_of_one(part, action)]
+
+
+def _inverse_of_one(transform: Any, action: Key) -> list[Stage]:
+    name, label = type(transform).__name__, f"the inverse of {type(transform).__name__}"
+    writes, reads = peek(transform, "in_keys_inv"), peek(transform, "out_keys_inv")
+    if name in ("DTypeCastTransform", "DoubleToFloat"):
+        dtype = transform.dtype_in
+        pairs = [(action, action)] if writes is None else list(zip(as_keys(reads), as_keys(writes), strict=True))
+        return [PerKey(label, pairs, lambda value: value.to(dtype))]
+    if name == "BatchSizeTransform" and transform.reshape_fn is not None:
+        parent = peek(transform, "parent")
+        return [] if parent is None else [Everything(label, _reshaped_to(tuple(parent.batch_size)))]
+    if not writes:
+        return []
+    reads, writes = as_keys(reads), as_keys(writes)
+    copied = filled_from_environment(transform)
+    refusal = _refusal_of(copied, reads, writes)
+    if refusal is not None:
+        return [refusal]
+    if name == "ObservationNorm":
+        return [PerKey(label, list(zip(reads, writes, strict=True)), _Inverted(transform))]
+    if inverts_by_tensor(copied):
+        return [PerKey(label, list(zip(reads, writes, strict=True)), inverse_of_tensor(copied))]
+    if name == "ActionDiscretizer" and not hasattr(copied, "intervals"):
+        reason = "ActionDiscretizer was never initialised: read the action_spec of its environment once."
+        return [Refused(name, reads, writes, reason)]
+    return [Block(label, reads, writes, inverse_of_tensordict(copied))]
+
+
+def _reshaped_to(batch_size: tuple[int, ...]) -> Callable[[Any], Any]:
+    return lambda tensordict: tensordict.reshape(batch_size)
+
+
+class _Affine(torch.nn.Module):
+    """What `ObservationNorm` computes.
+
+    Args:
+        transform: The `ObservationNorm`.
+    """
+
+    def __init__(self, transform: Any):
+        super().__init__()
+        self.loc: torch.Tensor
+        self.scale: torch.Tensor
+        self.register_buffer("loc", transform.loc.detach().cpu().clone())
+        self.register_buffer("scale", transform.scale.detach().cpu().clone())
+        self.is_standard = bool(transform.standard_normal)
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Normalise."""
+        return (value - self.loc) / self.scale if self.is_standard else value * self.scale + self.loc
+
+
+class _Inverted(_Affine):
+    """What `ObservationNorm` computes backwards."""
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        return value * self.scale + self.loc if self.is_standard else (value - self.loc) / self.scale
+
+
+class StackedFrames(Stage):
+    """The last frames of an observation behind each other, as `CatFrames` gives them.
+
+    After a reset all frames are the first one (padding "same") or a constant (padding "constant").
+
+    Args:
+        transform: The `CatFrames`.
+        read: The key of the observation.
+        written: The key of the frames.
+    """
+
+    def __init__(self, transform: Any, read: Key, written: Key):
+        super().__init__(f"CatFrames of {'_'.join(read)}")
+        self._read, self._written = read, written
+        self._count, self._dim = int(transform.N), int(transform.dim)
+        self._is_same = transform.padding == "same"
+        self._padding = float(transform.padding_value)
+        self._frames = (*read[:-1], f"{read[-1]}_frames")
+        self._started = (*read[:-1], f"{read[-1]}_started")
+
+    def needs(self, wanted: Keys) -> Keys | None:
+        """The observation, and what is remembered."""
+        if self._written not in wanted:
+            return None
+        return (wanted - self.writes()) | {self._read} | {memory.read for memory in self.memories()}
+
+    def memories(self) -> list[MemoryKeys]:
+        """The frames, and whether there have been some since the reset."""
+        frames = MemoryKeys(self._frames, (NEXT, *self._frames), torch.tensor(self._padding), is_optional=True)
+        started = MemoryKeys(self._started, (NEXT, *self._started), is_optional=True)
+        return [frames, started] if self._is_same else [frames]
+
+    def writes(self) -> set[Key]:
+        """The frames, now and for the next step."""
+        return {self._written, *(memory.written for memory in self.memories())}
+
+    def forward(self, tensordict: Any) -> Any:
+        """Add a frame and drop the oldest one."""
+        frame = tensordict.get(self._read)
+        repeats = [self._count if axis == frame.ndim + self._dim else 1 for axis in range(frame.ndim)]
+        frames = tensordict.get(self._frames, None)
+        if frames is None:
+            frames = torch.full_like(frame, self._padding).repeat(repeats)
+        size = frame.shape[self._dim]
+        stacked = torch.cat([frames.narrow(self._dim, size, frames.shape[self._dim] - size), frame], dim=self._dim)
+        if self._is_same:
+            batch = tensordict.batch_size
+            started = tensordict.get(self._started, torch.zeros(*batch, 1, dtype=torch.bool))
+            is_on = started.reshape(*batch, *[1] * (frame.ndim - len(batch)))
+            stacked = torch.where(is_on, stacked, frame.repeat(repeats))
+            tensordict.set((NEXT, *self._started), torch.ones_like(started))
+        tensordict.set((NEXT, *self._frames), stacked)
+        tensordict.set(self._written, stacked)
+        return tensordict
