@@ -1,9 +1,10 @@
 """What a file says about itself: ports, rates, memories, frozen values, provenance and a trace to test it by.
 
-Torch-free; stored in the file as one versioned JSON document, whose JSON Schema is docs/contract.schema.json.
+Torch-free; stored in the file as one versioned JSON document. The dataclasses are the only place that says what is in
+it: the reader and docs/contract.schema.json follow from them.
 """
 
-from exploy.contract.arrays import decode_array, digest, encode_array
+from exploy.contract.arrays import EncodedArray, decode_array, digest, encode_array
 from exploy.contract.document import Contract
 from exploy.contract.parts import (
     FORMAT_VERSION,
@@ -27,6 +28,7 @@ __all__ = [
     "NO_DIGEST",
     "STEP_COUNT",
     "Contract",
+    "EncodedArray",
     "Frozen",
     "GitCommit",
     "GoldenTrace",

@@ -4,8 +4,9 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Self
 
+from exploy.contract.forms import REQUIRED, STORED, Count, Part, Seconds, keywords, matching
 from exploy.contract.parts import (
     FORMAT_VERSION,
     METADATA_KEY,
@@ -17,17 +18,20 @@ from exploy.contract.parts import (
     Port,
     Provenance,
 )
-from exploy.contract.reading import contract_fields
+from exploy.contract.reading import read_part
 from exploy.errors import ContractError
 from exploy.tables import Table
 
+_MAJOR_VERSION = FORMAT_VERSION.split(".")[0]
+
 
 @dataclass(frozen=True)
-class Contract:
-    """The file's description of itself.
+class Contract(Part):
+    """What an exported file says about itself.
 
     Args:
-        decimation: Number of ticks in a policy step; 1 where there is one rate.
+        decimation: Ticks in a policy step: the tick of every multiple of it runs the policy, the others are sub-steps.
+            1 where there is one rate.
         inputs: Everything that goes in, in the order of the file.
         outputs: Everything that comes out, in the order of the file.
         memories: Which output is to be fed back to which input, and what it starts from.
@@ -39,30 +43,34 @@ class Contract:
         random_outputs: Outputs that random numbers reach.
         sim_dt: Seconds between two ticks, where known.
         provenance: Where the file comes from.
-        trace: Inputs and outputs to test the file by; None where it was switched off or too large.
-        backend: What computes the file: "onnx", "torch_export", "aot_inductor", or one that another package brings.
-        format_version: Version of this document.
+        trace: Inputs and outputs to test the file by; left out where it was switched off or too large.
+        backend: What computes the file: "onnx", "torch_export", "aot_inductor", or one that another package brings;
+            "onnx" if left out.
+        format_version: Major and minor version of this document.
         unknown: Fields that this version does not know.
-        digest: SHA-256 of all bytes of the file but the digest's own.
+        digest: SHA-256, in hexadecimal, of all bytes of the file but these 64. The last property of the document, so
+            that it ends 2 bytes before the end of the metadata's value.
     """
 
-    decimation: int
+    decimation: Count
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     memories: tuple[Memory, ...]
-    frozen: tuple[Frozen, ...] = ()
-    unused_inputs: tuple[str, ...] = ()
-    sub_step_inputs: Mapping[str, list[str]] = field(default_factory=dict)
-    observation_names: tuple[str, ...] = ()
+    frozen: tuple[Frozen, ...] = field(default=(), metadata=REQUIRED)
+    unused_inputs: tuple[str, ...] = field(default=(), metadata=REQUIRED)
+    sub_step_inputs: Mapping[str, list[str]] = field(default_factory=dict, metadata=REQUIRED)
+    observation_names: tuple[str, ...] = field(default=(), metadata=REQUIRED)
     observation_terms: tuple[ObservationTerm, ...] = ()
     random_outputs: tuple[str, ...] = ()
-    sim_dt: float | None = None
+    sim_dt: Seconds | None = None
     provenance: Provenance = field(default_factory=Provenance)
     trace: GoldenTrace | None = None
     backend: str = "onnx"
-    format_version: str = FORMAT_VERSION
+    format_version: Annotated[str, keywords(pattern=rf"^{_MAJOR_VERSION}(\.|$)")] = field(
+        default=FORMAT_VERSION, metadata=REQUIRED
+    )
     unknown: Mapping[str, Any] = field(default_factory=dict)
-    digest: str = NO_DIGEST
+    digest: Annotated[str, matching("[0-9a-f]{64}", "digest")] = field(default=NO_DIGEST, metadata=STORED)
 
     @property
     def hz(self) -> float | None:
@@ -86,21 +94,37 @@ class Contract:
         return json.dumps(_document(self), allow_nan=False, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> "Contract":
+    def from_json(cls, text: str) -> Self:
         """Read a document back. Fields of a newer minor version are kept in `unknown`.
 
         Raises:
             ContractError: If it is no contract of this major version.
         """
         try:
-            return cls(**contract_fields(cls, json.loads(text)))
+            document = json.loads(text)
+            _refuse_other_versions(document)
+            return read_part(cls, document)
         except ContractError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise ContractError(
                 f"The metadata {METADATA_KEY!r} is no contract that this version of exploy understands "
                 f"({type(error).__name__}: {error}). Export the file again."
             ) from error
+
+
+def _refuse_other_versions(document: Any) -> None:
+    """Done before anything else is read, since another major version may have quite another form.
+
+    Raises:
+        ContractError: If the document says that it has another major version.
+    """
+    version = document.get("format_version") if isinstance(document, dict) else None
+    if isinstance(version, str) and version.split(".")[0] != _MAJOR_VERSION:
+        raise ContractError(
+            f"The file's contract has version {version}; this exploy reads {FORMAT_VERSION}. "
+            "Update exploy, or export the file again with this version."
+        )
 
 
 def _document(part: Any) -> Any:
