@@ -1,24 +1,68 @@
 """The published JSON Schema describes what is in files, and refuses what the reader refuses."""
 
+import copy
+import dataclasses
+import functools
 import json
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from exploy.contract import Contract, GitCommit, Kind, Port, Provenance
+from exploy.contract import (
+    NO_DIGEST,
+    Contract,
+    Frozen,
+    GitCommit,
+    GoldenTrace,
+    Kind,
+    Memory,
+    ObservationTerm,
+    Port,
+    Provenance,
+)
 from exploy.errors import ContractError
 from exploy.runtime.model_file import ModelFile
 from tests.support.files import cart_pole_file, reciprocal_file, recurrent_file, robot_file
+from tools import contract_schema
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "contract.schema.json").read_text())
+PUBLISHED = Path(__file__).parents[2] / "docs" / "contract.schema.json"
+SCHEMA = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+PARTS: dict[str, type] = {
+    "port": Port,
+    "memory": Memory,
+    "frozen": Frozen,
+    "term": ObservationTerm,
+    "commit": GitCommit,
+    "provenance": Provenance,
+    "trace": GoldenTrace,
+}
 validator = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def document(data: bytes) -> dict[str, Any]:
     stored: dict[str, Any] = json.loads(ModelFile.parse(data).contract.to_json())
     return stored
+
+
+def test_the_published_schema_is_the_one_of_the_dataclasses() -> None:
+    assert PUBLISHED.read_text(encoding="utf-8") == contract_schema.text(), (
+        "Run `python -m tools.contract_schema > docs/contract.schema.json`."
+    )
+
+
+@pytest.mark.parametrize(("name", "part"), [(None, Contract), *PARTS.items()])
+def test_every_field_of_every_part_is_in_the_schema_and_described(name: str | None, part: Any) -> None:
+    properties = (SCHEMA if name is None else SCHEMA["$defs"][name])["properties"]
+    assert set(properties) == {field.name for field in dataclasses.fields(part)} - {"unknown"}
+    assert all(value["description"] for value in properties.values())
+
+
+def test_every_definition_is_a_part_or_an_array() -> None:
+    assert set(SCHEMA["$defs"]) == {*PARTS, "array"}
 
 
 def test_the_schema_is_a_schema() -> None:
@@ -109,3 +153,73 @@ def test_what_the_schema_refuses_the_reader_refuses_too(change: dict[str, Any]) 
 def test_the_digest_is_at_the_end_of_the_document() -> None:
     text = ModelFile.parse(robot_file()).contract.to_json()
     assert text.endswith(f'"digest":"{ModelFile.parse(robot_file()).contract.digest}"}}')
+
+
+# -- any change of a document ---------------------------------------------------------------------------------
+
+NAMES_OF_FIELDS = sorted({field.name for part in (Contract, *PARTS.values()) for field in dataclasses.fields(part)})
+TEXTS = ["", "a", "1", "1.7", "2.0", "float32", ">f4", "object", "U3", "batch", "AAAAAA==", NO_DIGEST, NO_DIGEST + "\n"]
+NUMBERS = [0, 1, -1, 2, 4, 0.5, 1.0, -1.5, 1e308, 10**400, 2**63, float("nan"), float("inf")]
+FORMS = [
+    [0, 1],
+    [None, None],
+    [[0, 1]],
+    [[0, 1], [None, 2]],
+    ["a", "a"],
+    [-1],
+    [True],
+    {"stiffness": [1, 2]},
+    {"dtype": "float32", "shape": [1], "data": "AAAAAA=="},
+    {"dtype": None, "shape": -1, "data": ""},
+]
+leaves = st.one_of(st.none(), st.booleans(), st.sampled_from(NUMBERS), st.sampled_from(TEXTS), st.sampled_from(FORMS))
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES_OF_FIELDS), inner, max_size=2),
+    max_leaves=4,
+)
+changes = st.lists(st.tuples(st.integers(0, 10_000), st.booleans(), values), min_size=1, max_size=2)
+
+
+@functools.cache
+def everything() -> dict[str, Any]:
+    """A document in which every field has a value."""
+    stored = document(robot_file())
+    port: dict[str, Any] = {
+        "name": "q",
+        "dtype": "float32",
+        "shape": ["batch", 2],
+        "kind": "k",
+        "unit": "rad",
+        "frame": "base",
+    }
+    port |= {"names": ["a", "b"], "limits": [[0, 1], [None, 2]], "gains": {"stiffness": [1, 2]}, "finite": False}
+    stored["inputs"].append(port)
+    frozen = {"name": "f", "dtype": "int64", "shape": [2, 3], "sha256": "", "elements": [0, 5], "declared": "d"}
+    stored["frozen"].append(frozen)
+    stored["provenance"]["git"] = {"commit": "abc", "changed": True}
+    return stored
+
+
+def places(node: Any) -> list[tuple[Any, Any]]:
+    """Every container of a document with each of its keys or positions."""
+    keys = list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+    return [place for key in keys for place in ((node, key), *places(node[key]))]
+
+
+@settings(derandomize=True, deadline=None, max_examples=500)
+@given(changes)
+def test_a_changed_document_is_refused_by_the_reader_or_accepted_by_both(changes: list[tuple[int, bool, Any]]) -> None:
+    changed = copy.deepcopy(everything())
+    for number, is_kept, value in changes:
+        found = places(changed)
+        container, key = found[number % len(found)]
+        if is_kept:
+            container[key] = copy.deepcopy(value)
+        else:
+            del container[key]
+    try:
+        Contract.from_json(json.dumps(changed))
+    except ContractError:
+        return
+    validator.validate({"digest": NO_DIGEST} | changed)  # a contract that is not sealed yet has none

@@ -1,0 +1,17 @@
+"""Prints the JSON Schema of the contract, which is published with the documentation.
+
+python -m tools.contract_schema > docs/contract.schema.json
+"""
+
+import json
+
+from exploy.contract.schema import schema
+
+
+def text() -> str:
+    """What the published file holds."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    print(text(), end="")
