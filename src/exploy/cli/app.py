@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from exploy.trainers.registry import TRAINERS
 from exploy.version import __version__
 
 app = typer.Typer(
@@ -34,12 +35,9 @@ Threads = Annotated[int, typer.Option(min=1, max=256, help="Threads that onnxrun
 class Library(StrEnum):
     """Training libraries whose checkpoints can be exported."""
 
-    sb3 = "sb3"
-    rsl_rl = "rsl_rl"
-    skrl = "skrl"
-    rl_games = "rl_games"
-    cleanrl = "cleanrl"
-    gbc = "gbc"
+    _ignore_ = "library"
+    for library in TRAINERS:
+        vars()[library] = library
 
 
 def _example(*lines: str) -> dict[str, Any]:

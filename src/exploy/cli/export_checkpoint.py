@@ -10,6 +10,7 @@ from exploy.cli import factory
 from exploy.cli.console import output
 from exploy.cli.export import print_file
 from exploy.errors import FactoryError, OutputPathError
+from exploy.trainers.registry import TRAINERS, Trainer
 
 _OPTIONS_OF_ENVIRONMENTS = "--infer-memory and --allow-random are for environments, not for a policy alone."
 
@@ -26,7 +27,7 @@ def run(
     """Export the policy in a checkpoint, and print what the file takes and gives.
 
     Args:
-        library: Name of the module in `exploy.trainers`.
+        library: Name of the library, as in `exploy.trainers.registry`.
         checkpoint: Path of the checkpoint.
         target: The file to write.
         given: What was given of `config`, `agent`, `env` and `vecnormalize`.
@@ -42,10 +43,11 @@ def run(
     if is_for_environments:
         raise FactoryError(_OPTIONS_OF_ENVIRONMENTS)
     factory.need_torch()
-    export_policy = importlib.import_module(f"exploy.trainers.{library}").export_policy
+    trainer = TRAINERS[library]
+    export_policy = trainer.export_policy()
     parameters = inspect.signature(export_policy).parameters.values()
     names = [item.name for item in parameters if item.kind is item.KEYWORD_ONLY]
-    arguments = _arguments(given, said, names)
+    arguments = _arguments(trainer, given, said)
     from exploy.driver.policy_export import ExportOptions
 
     for name in ("obs_names", "action_names"):
@@ -60,17 +62,16 @@ def run(
     print_file(console, path, "verified against the policy.")
 
 
-def _arguments(given: dict[str, Any], said: list[str], names: list[str]) -> dict[str, Any]:
+def _arguments(trainer: Trainer, given: dict[str, Any], said: list[str]) -> dict[str, Any]:
     """What a library's function is called with, from the texts that were given."""
     arguments: dict[str, Any] = dict(_parsed(text) for text in said)
     arguments |= {name: str(given[name]) for name in ("config", "vecnormalize") if given[name] is not None}
     if given["agent"] is not None:
         found = factory.find(given["agent"])
-        is_made_here = "agent" not in names and "model" in names
         with factory.users_code(f"{given['agent']}()"):
-            arguments |= {"model": found()} if is_made_here else {"agent": found}
+            arguments[trainer.agent or "agent"] = found() if trainer.makes_agent else found
     if given["env"] is not None:
-        arguments |= _from_environment(given["env"], names)
+        arguments |= _from_environment(given["env"], trainer.env)
     return arguments
 
 
@@ -85,15 +86,14 @@ def _parsed(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _from_environment(name: str, wanted: list[str]) -> dict[str, Any]:
+def _from_environment(name: str, wanted: tuple[str, ...]) -> dict[str, Any]:
     """The environments, or their spaces, whichever a library asks for."""
+    if not wanted:
+        raise FactoryError("The library asks for no spaces, so that --env is of no use.")
     gymnasium = importlib.import_module("gymnasium")
     with factory.users_code(f"The environment {name}"):
         make = factory.find(name) if ":" in name else lambda: gymnasium.make(name)
         if "envs" in wanted:
             return {"envs": gymnasium.vector.SyncVectorEnv([make])}
         env = make()
-    spaces: dict[str, Any] = {key: getattr(env, key) for key in ("observation_space", "action_space") if key in wanted}
-    if not spaces:
-        raise FactoryError("The library asks for no spaces, so that --env is of no use.")
-    return spaces
+    return {key: getattr(env, key) for key in wanted}
