@@ -1,12 +1,14 @@
 """Checks an environment before it is exported."""
 
+from collections.abc import Callable, Sequence
+
 import torch
 
 from exploy.capture.capture import ONE_AT_A_TIME, capture
 from exploy.capture.garbage import no_garbage_collection
 from exploy.capture.program import Program
+from exploy.contract import Contract
 from exploy.description.metadata import build_metadata
-from exploy.diagnosis.case import Case
 from exploy.diagnosis.detectors.frozen_state import frozen_findings
 from exploy.diagnosis.detectors.late_state import late_findings, standing_still_difference
 from exploy.diagnosis.detectors.ports import port_findings
@@ -21,7 +23,8 @@ from exploy.diagnosis.evidence.pipeline_alone import changes_of_pipeline
 from exploy.diagnosis.evidence.probing import probe
 from exploy.diagnosis.evidence.roles import roles
 from exploy.diagnosis.evidence.stepped_program import SteppedProgram
-from exploy.diagnosis.evidence.stepping import Evidence, step_and_watch
+from exploy.diagnosis.evidence.stepping import step_and_watch
+from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.failure import failure, guarded
 from exploy.diagnosis.finding import Finding, Kind
 from exploy.environment.actor import ExportableActor, make_exportable_actor
@@ -33,6 +36,8 @@ from exploy.live.location import definition
 from exploy.live.python_values import PythonValues
 
 DEFAULT_STEPS = 20
+
+Detector = Callable[[Examination], list[Finding]]  # the one signature of everything in detectors/
 
 
 def check_environment(
@@ -90,87 +95,83 @@ def diagnose(
         steps: How many policy steps to watch.
         allow_random: Whether the actor may draw random numbers.
     """
-    stated = [*guarded(name_findings, env), *guarded(stated_decimation_findings, env)]
-    if any(finding.kind is not Kind.WRONG_NAMES for finding in stated):
-        return Diagnosis(tuple(stated), 0)
-    check = _Check(env, Case(Experiments(env, actor), program, allow_random))
-    stated += check.metadata_findings()
-    return Diagnosis((*stated, *check.findings(steps)), check.case.evidence.steps)
+    examination = _examination(env, actor, program, allow_random)
+    examination.findings += _found_by(_BEFORE, examination)
+    if any(finding.kind is not Kind.WRONG_NAMES for finding in examination.findings):
+        return Diagnosis(tuple(examination.findings), 0)
+    stepped = SteppedProgram(program, checked_decimation(env), examination.observation_names)
+    examination.findings += metadata_findings(env, stepped.contract)
+    values = PythonValues(examination.experiments.roots)
+    examination.python_before = values.values
+    examination.findings += guarded(lambda item: _stand_still(item, stepped, values), examination)
+    examination.evidence = step_and_watch(examination.experiments, program, stepped, values, steps)
+    examination.roles = roles(program, examination.own_changes, examination.evidence)
+    examination.findings += _found_by(_OF_STEPS, examination)
+    if examination.evidence.error is None:
+        examination.findings += guarded(_probe, examination)
+    with examination.experiments.trial():
+        examination.findings += _found_by(_ON_TRIAL, examination)
+    examination.findings += unexplained_findings(examination)
+    return Diagnosis(tuple(examination.findings), examination.evidence.steps)
 
 
-class _Check:
-    """The parts of a check, in their order: the simulator stands still, then it moves, then things are tried out."""
-
-    def __init__(self, env: ExportableEnvironment, case: Case):
-        self.case = case
-        self._env = env
-        self._names = _observation_names(env)
-        self._stepped = SteppedProgram(case.program, checked_decimation(env), self._names)
-        self._values = PythonValues(case.experiments.roots)
-        self._difference: str | None = None
-
-    def metadata_findings(self) -> list[Finding]:
-        """Whether what the environment says of itself can be stored."""
-        try:
-            build_metadata(self._env, self._stepped.contract, None)
-        except Exception as error:
-            return [failure(Kind.CAPTURE_FAILED, "env.metadata()", error)]
-        return []
-
-    def findings(self, steps: int) -> list[Finding]:
-        """Everything that is found, over some policy steps."""
-        findings = guarded(_Check._stand_still, self)
-        case, program = self.case, self.case.program
-        case.evidence = step_and_watch(case.experiments, program, self._stepped, self._values, steps)
-        case.roles = roles(program, case.own_changes, case.evidence)
-        findings += _findings_of_steps(self._env, program, case.evidence, self._names)
-        if case.evidence.error is None:
-            findings += guarded(_Check._probe, self)
-        with case.experiments.trial():
-            for detector in (_rate_findings, frozen_findings, port_findings, random_findings, python_findings):
-                findings += guarded(detector, case)
-        return findings + unexplained_findings(case, findings, self._difference)
-
-    def _stand_still(self) -> list[Finding]:
-        case = self.case
-        with case.experiments.trial() as snapshot:
-            case.own_changes = changes_of_pipeline(case.experiments, case.program, self._values)
-            self._difference = standing_still_difference(case, self._stepped, snapshot)
-        return [] if self._difference is None else late_findings(case, self._values.values)
-
-    def _probe(self) -> list[Finding]:
-        """Make some more real steps, to see what they call and write."""
-        case = self.case
-        if not case.evidence.sub_steps:
-            case.calls_in_a_step = calls_in_a_step(case.experiments)
-        case.probes = probe(case.experiments, case.suspects)
-        return []
+def _examination(
+    env: ExportableEnvironment, actor: ExportableActor, program: Program | None, allow_random: bool = False
+) -> Examination:
+    names = _observation_names(env)
+    return Examination(Experiments(env, actor), program, allow_random, observation_names=names)
 
 
-def _rate_findings(case: Case) -> list[Finding]:
-    return decimation_findings(case.experiments, case.calls_in_a_step, case.evidence.sub_steps)
+def _found_by(detectors: Sequence[Detector], examination: Examination) -> list[Finding]:
+    return [finding for detector in detectors for finding in guarded(detector, examination)]
+
+
+def metadata_findings(env: ExportableEnvironment, contract: Contract) -> list[Finding]:
+    """Whether what the environment says of itself can be stored."""
+    try:
+        build_metadata(env, contract, None)
+    except Exception as error:
+        return [failure(Kind.CAPTURE_FAILED, "env.metadata()", error)]
+    return []
+
+
+def _stand_still(examination: Examination, stepped: SteppedProgram, values: PythonValues) -> list[Finding]:
+    """Let the simulator stand still, and see what the pipeline changes by itself."""
+    experiments, program = examination.experiments, examination.program
+    with experiments.trial() as snapshot:
+        examination.own_changes = changes_of_pipeline(experiments, program, values)
+        examination.difference = standing_still_difference(examination, stepped, snapshot)
+    return [] if examination.difference is None else late_findings(examination)
+
+
+def _probe(examination: Examination) -> list[Finding]:
+    """Make some more real steps, to see what they call and write."""
+    if not examination.evidence.sub_steps:
+        examination.calls_in_a_step = calls_in_a_step(examination.experiments)
+    examination.probes = probe(examination.experiments, examination.suspects)
+    return []
 
 
 def _without_program(env: ExportableEnvironment, actor: ExportableActor, steps: int, reason: Exception) -> Diagnosis:
     """What can be said of an environment that cannot be captured."""
-    experiments = Experiments(env, actor)
-    findings = [failure(Kind.CAPTURE_FAILED, "env", reason), *guarded(name_findings, env)]
-    evidence = step_and_watch(experiments, None, None, PythonValues(experiments.roots), steps)
-    findings += _findings_of_steps(env, None, evidence, ())
-    return Diagnosis(tuple(findings), evidence.steps)
+    examination = _examination(env, actor, None)
+    experiments = examination.experiments
+    examination.findings += [failure(Kind.CAPTURE_FAILED, "env", reason), *guarded(name_findings, examination)]
+    examination.evidence = step_and_watch(experiments, None, None, PythonValues(experiments.roots), steps)
+    examination.findings += _found_by(_OF_STEPS, examination)
+    return Diagnosis(tuple(examination.findings), examination.evidence.steps)
 
 
-def _findings_of_steps(
-    env: ExportableEnvironment, program: Program | None, evidence: Evidence, names: tuple[str, ...]
-) -> list[Finding]:
-    findings = guarded(lambda evidence: finite_findings(evidence, program, names), evidence)
+def step_findings(examination: Examination) -> list[Finding]:
+    """Whether the environment made its steps, and stayed long enough in one episode to be observed."""
+    env, evidence = examination.env, examination.evidence
     if evidence.error is not None:
-        return [*findings, failure(Kind.CANNOT_STEP, "env.step()", evidence.error)]
-    if evidence.resets >= evidence.steps and not evidence.has_hooks:
-        what = "the environment was reset at every step, so that no change of state could be seen"
-        advice = "# let episodes last for several steps while the environment is checked"
-        findings.append(Finding.of(Kind.NOT_OBSERVED, "env.step()", what, definition(type(env).step), advice))
-    return findings
+        return [failure(Kind.CANNOT_STEP, "env.step()", evidence.error)]
+    if evidence.resets < evidence.steps or evidence.has_hooks:
+        return []
+    what = "the environment was reset at every step, so that no change of state could be seen"
+    advice = "# let episodes last for several steps while the environment is checked"
+    return [Finding.of(Kind.NOT_OBSERVED, "env.step()", what, definition(type(env).step), advice)]
 
 
 def _observation_names(env: ExportableEnvironment) -> tuple[str, ...]:
@@ -178,3 +179,14 @@ def _observation_names(env: ExportableEnvironment) -> tuple[str, ...]:
         return checked_observation_names(env)
     except Exception:
         return ()  # which is a finding of its own
+
+
+_BEFORE: tuple[Detector, ...] = (name_findings, stated_decimation_findings)
+_OF_STEPS: tuple[Detector, ...] = (finite_findings, step_findings)
+_ON_TRIAL: tuple[Detector, ...] = (
+    decimation_findings,
+    frozen_findings,
+    port_findings,
+    random_findings,
+    python_findings,
+)

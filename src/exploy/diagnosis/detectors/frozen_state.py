@@ -4,29 +4,29 @@ import numpy as np
 import torch
 
 from exploy.capture.program import FrozenTensor
-from exploy.diagnosis.case import Case
 from exploy.diagnosis.detectors.ports import detached_twins
 from exploy.diagnosis.detectors.stale_cache import Refresh, find_refreshes
 from exploy.diagnosis.evidence.roles import Role
 from exploy.diagnosis.evidence.stepping import Change
+from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, Kind
 from exploy.live.geometry import Geometry
 from exploy.live.location import UNKNOWN
 
 
-def frozen_findings(case: Case) -> list[Finding]:
+def frozen_findings(examination: Examination) -> list[Finding]:
     """Unregistered inputs, missing memories, stale caches, and constants that are just that."""
-    refreshes = find_refreshes(case.experiments, case.probes)
-    twins = detached_twins(case, case.suspects)
+    refreshes = find_refreshes(examination.experiments, examination.probes)
+    twins = detached_twins(examination, examination.suspects)
     findings = []
-    for frozen in case.program.stored:
-        role = case.roles.get(frozen.name)
+    for frozen in examination.program.stored:
+        role = examination.roles.get(frozen.name)
         if role is Role.MEMORY:
-            findings.append(_missing_memory(case, frozen))
+            findings.append(_missing_memory(examination, frozen))
         elif role is Role.INPUT_OR_CACHE and frozen.name in refreshes:
-            findings.append(_stale_cache(case, frozen, refreshes[frozen.name]))
+            findings.append(_stale_cache(examination, frozen, refreshes[frozen.name]))
         elif role is Role.INPUT_OR_CACHE:
-            findings.append(_unregistered_input(case, frozen, twins.get(frozen.name)))
+            findings.append(_unregistered_input(examination, frozen, twins.get(frozen.name)))
         elif role is Role.IRRELEVANT:
             findings.append(_constant(frozen, "changed, but no result depends on it"))
         elif role is Role.CONSTANT and not frozen.is_weight:
@@ -38,29 +38,33 @@ def _constant(frozen: FrozenTensor, what: str) -> Finding:
     return Finding.of(Kind.FROZEN, _name(frozen), f"{what}; the file keeps its value", _where(frozen))
 
 
-def _missing_memory(case: Case, frozen: FrozenTensor) -> Finding:
+def _missing_memory(examination: Examination, frozen: FrozenTensor) -> Finding:
     what = "written in one policy step and read in the next; the file would read the value of the export each time"
-    return Finding.of(Kind.MISSING_MEMORY, _name(frozen), what, _where(frozen), _registration(case, frozen, "Memory"))
+    return Finding.of(
+        Kind.MISSING_MEMORY, _name(frozen), what, _where(frozen), _registration(examination, frozen, "Memory")
+    )
 
 
-def _unregistered_input(case: Case, frozen: FrozenTensor, twin: str | None) -> Finding:
+def _unregistered_input(examination: Examination, frozen: FrozenTensor, twin: str | None) -> Finding:
     if frozen.is_weight:
         suggestion = f"# stop {frozen.name} from being updated in prepare_export(), or register it as an Input"
     elif twin is not None:
-        suggestion = case.suggest("Input", frozen.name, twin)
+        suggestion = examination.suggest("Input", frozen.name, twin)
     else:
-        suggestion = _registration(case, frozen, "Input")
-    return Finding.of(Kind.UNREGISTERED_INPUT, _name(frozen), _what_happened(case, frozen), _where(frozen), suggestion)
+        suggestion = _registration(examination, frozen, "Input")
+    return Finding.of(
+        Kind.UNREGISTERED_INPUT, _name(frozen), _what_happened(examination, frozen), _where(frozen), suggestion
+    )
 
 
-def _stale_cache(case: Case, frozen: FrozenTensor, refresh: Refresh) -> Finding:
-    what = f"{_what_happened(case, frozen)} It is a cache, computed anew {refresh.condition}."
+def _stale_cache(examination: Examination, frozen: FrozenTensor, refresh: Refresh) -> Finding:
+    what = f"{_what_happened(examination, frozen)} It is a cache, computed anew {refresh.condition}."
     return Finding.of(Kind.STALE_CACHE, _name(frozen), what, _where(frozen), refresh.suggestion)
 
 
-def _what_happened(case: Case, frozen: FrozenTensor) -> str:
-    change = case.evidence.changes[frozen.name]
-    steps = case.evidence.steps
+def _what_happened(examination: Examination, frozen: FrozenTensor) -> str:
+    change = examination.evidence.changes[frozen.name]
+    steps = examination.evidence.steps
     return (
         f"changed at {min(len(change.steps), steps)} of {steps} steps; at step {change.first_step}, element "
         f"{_index(frozen, change)} was {_number(change.after)}; the file keeps {_number(change.before)}."
@@ -86,23 +90,27 @@ def _name(frozen: FrozenTensor) -> str:
     return f"{frozen.name}{slices[0]}" if slices is not None and len(slices) == 1 else frozen.name
 
 
-def _registration(case: Case, frozen: FrozenTensor, kind: str) -> str:
+def _registration(examination: Examination, frozen: FrozenTensor, kind: str) -> str:
     if frozen.live is not None:
         return f"# keep the tensor that is read at {frozen.where} as an attribute, and register it: {kind}(…)"
-    if not _is_partly_registered(case, frozen):
+    if not _is_partly_registered(examination, frozen):
         is_memory = kind == "Memory"
-        return case.suggest_memory(frozen, case.experiments) if is_memory else case.suggest(kind, frozen.name)
+        return (
+            examination.suggest_memory(frozen, examination.experiments)
+            if is_memory
+            else examination.suggest(kind, frozen.name)
+        )
     slices = _slices(frozen)
     if slices is None:
         return f"# register the rest of {frozen.name} as well, or all of it as one {kind}"
-    return "\n".join(case.suggest(kind, f"{frozen.name}{part}") for part in slices)
+    return "\n".join(examination.suggest(kind, f"{frozen.name}{part}") for part in slices)
 
 
-def _is_partly_registered(case: Case, frozen: FrozenTensor) -> bool:
-    live = case.experiments.live(frozen)
+def _is_partly_registered(examination: Examination, frozen: FrozenTensor) -> bool:
+    live = examination.experiments.live(frozen)
     if frozen.elements is None or not isinstance(live, torch.Tensor):
         return False
-    inputs = map(case.experiments.fetch, case.experiments.env.context_manager().get_input_components())
+    inputs = map(examination.experiments.fetch, examination.experiments.env.context_manager().get_input_components())
     return any(item is not None and Geometry.of(item).overlaps(Geometry.of(live)) for item in inputs)
 
 

@@ -13,11 +13,11 @@ from exploy.capture.capture import capture
 from exploy.capture.perturbation import around
 from exploy.capture.program import FrozenTensor
 from exploy.capture.sensitivity import Sensitivity
-from exploy.diagnosis.case import Case
 from exploy.diagnosis.detectors.stale_cache import find_refreshes
 from exploy.diagnosis.evidence.experiments import ABSENT, Experiments
 from exploy.diagnosis.evidence.probing import Probe
 from exploy.diagnosis.evidence.stepped_program import SteppedProgram
+from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, Kind
 from exploy.errors import VerificationError, WeakerCheckWarning
 from exploy.live.geometry import Geometry
@@ -26,40 +26,35 @@ from exploy.live.snapshot import Snapshot
 from exploy.verify.export_checks import compare_with_environment
 
 
-def standing_still_difference(case: Case, stepped: SteppedProgram, snapshot: Snapshot) -> str | None:
+def standing_still_difference(examination: Examination, stepped: SteppedProgram, snapshot: Snapshot) -> str | None:
     """How program and environment differ over some steps in which no simulator moves; None if they do not.
 
     Args:
-        case: The environment, as it was captured.
+        examination: The environment, as it was captured.
         stepped: The captured program.
         snapshot: The environment, as it is.
     """
-    experiments = case.experiments
+    experiments = examination.experiments
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakerCheckWarning)
-            compare_with_environment(experiments.env, experiments.actor, case.program, stepped, snapshot)
+            compare_with_environment(experiments.env, experiments.actor, examination.program, stepped, snapshot)
     except VerificationError as error:
         return str(error).partition(" Nothing was written.")[0].partition("\n")[0]
     return None
 
 
-def late_findings(case: Case, values_before: dict[str, object]) -> list[Finding]:
-    """What is frozen only if the environment is captured after its first policy step.
-
-    Args:
-        case: The environment, as it was captured.
-        values_before: Its Python values then.
-    """
-    experiments = case.experiments
-    known = {item.name for item in case.program.stored}
+def late_findings(examination: Examination) -> list[Finding]:
+    """What is frozen only if the environment is captured after its first policy step."""
+    experiments = examination.experiments
+    known = {item.name for item in examination.program.stored}
     with experiments.trial():
         experiments.policy_step()
         program = capture(experiments.env, experiments.actor)
         late = [item for item in program.stored if item.name not in known]
         sensitivity = Sensitivity(program)
         suspects = [item for item in late if item.live is None and sensitivity.depends_on(item)]
-        findings = [_finding(case, item, values_before) for item in suspects]
+        findings = [_finding(examination, item) for item in suspects]
     constant = {item.name for item in suspects if not _depends_on_inputs(experiments, item)}
     return [finding for finding in findings if finding.tensor not in constant]
 
@@ -76,13 +71,14 @@ def _depends_on_inputs(experiments: Experiments, frozen: FrozenTensor) -> bool:
         return experiments.has_changed(frozen)
 
 
-def _finding(case: Case, frozen: FrozenTensor, values_before: dict[str, object]) -> Finding:
+def _finding(examination: Examination, frozen: FrozenTensor) -> Finding:
     where = "" if frozen.where == UNKNOWN else frozen.where
-    warm = Experiments(case.experiments.env, case.experiments.actor)
+    values_before = examination.python_before
+    warm = Experiments(examination.experiments.env, examination.experiments.actor)
     if frozen.is_written or _is_written_by_a_step(warm, frozen):
         what = "not there at export, made at the first policy step and read in the next; the file would not know it"
-        return Finding.of(Kind.MISSING_MEMORY, frozen.name, what, where, _late_memory(case, warm, frozen))
-    values = [(path, values_before[path]) for path in sorted(case.own_changes.python) if path in values_before]
+        return Finding.of(Kind.MISSING_MEMORY, frozen.name, what, where, _late_memory(examination, warm, frozen))
+    values = [(path, values_before[path]) for path in sorted(examination.own_changes.python) if path in values_before]
     values.append((frozen.name, values_before.get(frozen.name, ABSENT)))
     refresh = find_refreshes(warm, [Probe(frozen, tuple(values))]).get(frozen.name)
     what = "a cache, which was computed at export and is not computed again while the simulator stands still"
@@ -103,7 +99,7 @@ def _is_written_by_a_step(experiments: Experiments, frozen: FrozenTensor) -> boo
         return moved or experiments.has_changed(frozen)
 
 
-def _late_memory(case: Case, experiments: Experiments, frozen: FrozenTensor) -> str:
+def _late_memory(examination: Examination, experiments: Experiments, frozen: FrozenTensor) -> str:
     is_of_actor = frozen.name.startswith("actor")
     first = "actor(env.empty_actor_observations())" if is_of_actor else "env.compute_observations()"
-    return f"{first}\n{case.suggest_memory(frozen, experiments)}"
+    return f"{first}\n{examination.suggest_memory(frozen, experiments)}"

@@ -3,8 +3,8 @@
 import torch
 
 from exploy.capture.capture import capture
-from exploy.diagnosis.case import Case
 from exploy.diagnosis.evidence.experiments import Results, same_results
+from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, Kind
 from exploy.environment.components import Input, Memory
 from exploy.live.calls import Calls, counted_calls, reading_line
@@ -14,9 +14,9 @@ _MAX_TRIALS = 200
 _MAX_CAPTURES = 8
 
 
-def python_findings(case: Case) -> list[Finding]:
+def python_findings(examination: Examination) -> list[Finding]:
     """Python values that changed during the steps, and whose other values give other results when they are put in."""
-    experiments, evidence = case.experiments, case.evidence
+    experiments, evidence = examination.experiments, examination.evidence
     before = {path: evidence.python_before[path] for path in evidence.python_after}
     if not before:
         return []
@@ -25,43 +25,45 @@ def python_findings(case: Case) -> list[Finding]:
         again = experiments.results_with({}, snapshot)
         if now is None or again is None or not same_results(now, again):
             return []  # something cannot be taken back, so that nothing can be concluded
-        suspects = [values for values in (before, evidence.python_after) if _matters(case, values, now, snapshot)]
+        suspects = [
+            values for values in (before, evidence.python_after) if _matters(examination, values, now, snapshot)
+        ]
         guilty = [
             path
             for path in list(before)[:_MAX_TRIALS]
-            if any(_matters(case, {path: values[path]}, now, snapshot) for values in suspects)
+            if any(_matters(examination, {path: values[path]}, now, snapshot) for values in suspects)
         ]
         if not guilty:
             return []
-        calls = _calls(case)
+        calls = _calls(examination)
         return [
-            _finding(case, path, reading_line(calls, _attribute(path)), index < _MAX_CAPTURES, snapshot)
+            _finding(examination, path, reading_line(calls, _attribute(path)), index < _MAX_CAPTURES, snapshot)
             for index, path in enumerate(guilty)
         ]
 
 
-def _matters(case: Case, values: dict[str, object], now: Results, snapshot: Snapshot) -> bool:
+def _matters(examination: Examination, values: dict[str, object], now: Results, snapshot: Snapshot) -> bool:
     """Whether results are others with some values put in; a failure proves nothing, unless there are several."""
-    results = case.experiments.results_with(values, snapshot)
+    results = examination.experiments.results_with(values, snapshot)
     return len(values) > 1 if results is None else not same_results(now, results)
 
 
-def _finding(case: Case, path: str, where: str, may_capture: bool, snapshot: Snapshot) -> Finding:
-    before, after = case.evidence.python_before[path], case.evidence.python_after[path]
+def _finding(examination: Examination, path: str, where: str, may_capture: bool, snapshot: Snapshot) -> Finding:
+    before, after = examination.evidence.python_before[path], examination.evidence.python_after[path]
     what = f"results depend on this Python value, which was {before!r} at export and later {after!r}"
-    kind = "Memory" if path in case.own_changes.python else "Input"
+    kind = "Memory" if path in examination.own_changes.python else "Input"
     statement = f"{path} = torch.tensor({path})"
-    if may_capture and _works_as_tensor(case, path, kind, statement, snapshot):
-        suggestion = f"{statement}\n{case.suggest(kind, path)}"
+    if may_capture and _works_as_tensor(examination, path, kind, statement, snapshot):
+        suggestion = f"{statement}\n{examination.suggest(kind, path)}"
     else:
         advice = "use torch operations on it (torch.where() for an if)"
         suggestion = f"# keep {path} in a tensor, {advice}, and register it: {kind}(…)"
     return Finding.of(Kind.PYTHON_STATE, path, f"{what}; the file keeps {before!r}", where, suggestion)
 
 
-def _calls(case: Case) -> Calls:
-    with case.experiments.trial(), counted_calls() as calls:
-        case.experiments.policy_step()
+def _calls(examination: Examination) -> Calls:
+    with examination.experiments.trial(), counted_calls() as calls:
+        examination.experiments.policy_step()
     return calls
 
 
@@ -70,12 +72,12 @@ def _attribute(path: str) -> str:
     return path.partition("[")[0].rpartition(".")[2]
 
 
-def _works_as_tensor(case: Case, path: str, kind: str, statement: str, snapshot: Snapshot) -> bool:
+def _works_as_tensor(examination: Examination, path: str, kind: str, statement: str, snapshot: Snapshot) -> bool:
     """Whether the pipeline can be captured, and reads the port, once the number is in a tensor; tried out."""
-    before = case.evidence.python_before[path]
+    before = examination.evidence.python_before[path]
     if not isinstance(before, int | float) or isinstance(before, bool):
         return False
-    experiments = case.experiments
+    experiments = examination.experiments
     manager = experiments.env.context_manager()
     component = {"Input": Input, "Memory": Memory}[kind]("exploy_trial", lambda: experiments.resolve(path))
     try:

@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from exploy.capture.program import ACTIONS, OBSERVATIONS, RandomOperator
 from exploy.capture.two_rates import ACT, OBSERVE
-from exploy.diagnosis.case import Case
 from exploy.diagnosis.evidence.experiments import assign, equal, same_results
+from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, Kind, Severity
 from exploy.environment.actor import unwrapped
 from exploy.live.location import definition
@@ -22,12 +22,14 @@ _SEED = 20_011
 _NOISY_NAMES = re.compile(r"nois[ey]|corrupt|random|perturb|jitter", re.IGNORECASE)
 
 
-def random_findings(case: Case) -> list[Finding]:
+def random_findings(examination: Examination) -> list[Finding]:
     """Random operators that results depend on, and random numbers of numpy and Python in the observations."""
-    operators = case.program.random_operators
-    findings = [_in_actor(case, item) if item.stage == ACT else _in_environment(case, item) for item in operators]
+    operators = examination.program.random_operators
+    findings = [
+        _in_actor(examination, item) if item.stage == ACT else _in_environment(examination, item) for item in operators
+    ]
     if not operators:
-        findings += _hidden(case)
+        findings += _hidden(examination)
     return findings
 
 
@@ -38,18 +40,18 @@ def in_words(operator: RandomOperator) -> tuple[str, str]:
     return "actions are processed", "action noise"
 
 
-def _in_actor(case: Case, operator: RandomOperator) -> Finding:
+def _in_actor(examination: Examination, operator: RandomOperator) -> Finding:
     what = f"the actor draws random numbers with {operator.name}"
-    if case.allow_random:
+    if examination.allow_random:
         return Finding(Kind.RANDOM, Severity.INFO, "actor", operator.where, what, "")
     advice = "# export the deterministic form of the policy, or pass allow_random=True to the export"
     return Finding.of(Kind.RANDOM, "actor", what, operator.where, advice)
 
 
-def _in_environment(case: Case, operator: RandomOperator) -> Finding:
+def _in_environment(examination: Examination, operator: RandomOperator) -> Finding:
     stage, noise = in_words(operator)
     tensor = OBSERVATIONS if operator.stage == OBSERVE else "env.process_actions()"
-    switch = _switch(case) if operator.stage == OBSERVE else None
+    switch = _switch(examination) if operator.stage == OBSERVE else None
     return Finding.of(
         Kind.RANDOM,
         tensor,
@@ -59,9 +61,9 @@ def _in_environment(case: Case, operator: RandomOperator) -> Finding:
     )
 
 
-def _switch(case: Case) -> str | None:
+def _switch(examination: Examination) -> str | None:
     """A flag of the environment whose name speaks of noise, and without which none is drawn; found by trying."""
-    experiments = case.experiments
+    experiments = examination.experiments
     flags = [
         path
         for path, value in PythonValues({"env": experiments.env}).values.items()
@@ -93,9 +95,9 @@ class _RandomLog(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _hidden(case: Case) -> list[Finding]:
+def _hidden(examination: Examination) -> list[Finding]:
     """Whether results depend on generators that torch knows nothing of."""
-    experiments = case.experiments
+    experiments = examination.experiments
     with experiments.trial() as snapshot:
         one = experiments.policy_step()
         snapshot.restore()

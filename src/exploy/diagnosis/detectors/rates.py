@@ -8,6 +8,7 @@ from typing import Any
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from exploy.diagnosis.evidence.experiments import Experiments
+from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, Kind
 from exploy.environment.checks import checked_decimation
 from exploy.environment.exportable_environment import ExportableEnvironment
@@ -18,12 +19,13 @@ from exploy.live.location import calling_codes, definition
 _STEPS_TO_TRY = 3
 
 
-def stated_decimation_findings(env: ExportableEnvironment) -> list[Finding]:
+def stated_decimation_findings(examination: Examination) -> list[Finding]:
     """Whether the decimation is a whole number of 1 or more.
 
     Raises:
         Exception: Whatever the environment raises.
     """
+    env = examination.env
     try:
         checked_decimation(env)
     except EnvironmentError as error:
@@ -47,23 +49,18 @@ def calls_in_a_step(experiments: Experiments) -> Calls:
     return Counter()
 
 
-def decimation_findings(experiments: Experiments, in_step: Calls, sub_steps: list[int]) -> list[Finding]:
+def decimation_findings(examination: Examination) -> list[Finding]:
     """Whether a step of the environment applies actions as often as its decimation says.
 
     An environment that calls the hooks has shown its sub-steps. Of others, functions are counted that do all of what
     apply_actions() does and that no other stage calls; nothing is found where the step does not call them.
-
-    Args:
-        experiments: The environment and its actor.
-        in_step: What `calls_in_a_step()` has counted.
-        sub_steps: How many sub-steps the hooks have shown in each policy step.
     """
-    env = experiments.env
+    experiments, env, sub_steps = examination.experiments, examination.env, examination.evidence.sub_steps
     stated = checked_decimation(env)
     if sub_steps:
         counted: int | None = Counter(sub_steps).most_common(1)[0][0]
     else:
-        counted = _ratio(_calls_of_apply_actions(experiments), in_step)
+        counted = _ratio(_calls_of_apply_actions(experiments), examination.calls_in_a_step)
     if counted is None or counted == stated:
         return []
     return [

@@ -1,25 +1,21 @@
 """The finding of last resort: program and environment differ, and nothing explains it."""
 
-from exploy.diagnosis.case import Case
+from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, Kind, Severity
 
 _MAX_LISTED = 5
 
 
-def unexplained_findings(case: Case, findings: list[Finding], difference: str | None) -> list[Finding]:
-    """Results in which program and environment differ although nothing was found that could be the reason.
-
-    Args:
-        case: The environment and all that was seen of it.
-        findings: What was found.
-        difference: How they differ with the simulator standing still, if they do.
-    """
-    if case.program.random_operators or any(item.severity is Severity.ERROR for item in findings):
+def unexplained_findings(examination: Examination) -> list[Finding]:
+    """Results in which program and environment differ although nothing was found that could be the reason."""
+    difference = examination.difference
+    is_explained = any(item.severity is Severity.ERROR for item in examination.findings)
+    if is_explained or examination.program.random_operators:
         return []
     different = {
         name: item.first
-        for name, item in case.evidence.tally.outputs.items()
-        if item.first is not None and not _reads_a_changed_constant(case, name)
+        for name, item in examination.evidence.tally.outputs.items()
+        if item.first is not None and not _reads_a_changed_constant(examination, name)
     }
     if not different and difference is None:
         return []
@@ -27,19 +23,19 @@ def unexplained_findings(case: Case, findings: list[Finding], difference: str | 
     what = "the captured program and the environment differ"
     what += f", first at {different[name]}" if different else f" while the simulator stands still: {difference}"
     what += f"; so do {', '.join(others)}" if others else ""
-    return [Finding.of(Kind.UNEXPLAINED, name, what, suggestion=_advice(case))]
+    return [Finding.of(Kind.UNEXPLAINED, name, what, suggestion=_advice(examination))]
 
 
-def _advice(case: Case) -> str:
-    changed = list(case.evidence.python_after)[:_MAX_LISTED]
+def _advice(examination: Examination) -> str:
+    changed = list(examination.evidence.python_after)[:_MAX_LISTED]
     if changed:
         return f"# look at Python values that changed, such as {', '.join(changed)}; else at globals and closures"
     return "# look for state outside of the environment's attributes: globals, closures, other processes"
 
 
-def _reads_a_changed_constant(case: Case, output: str) -> bool:
+def _reads_a_changed_constant(examination: Examination, output: str) -> bool:
     """Whether an output depends on a tensor that was declared as a constant and has changed."""
-    declared = (item for item in case.program.stored if item.declared is not None)
-    changed = {name for item in declared if item.name in case.evidence.changes for name in item.constants}
-    read = {name for path in case.program.sources for name in (path[output].constants if output in path else ())}
+    declared = (item for item in examination.program.stored if item.declared is not None)
+    changed = {name for item in declared if item.name in examination.evidence.changes for name in item.constants}
+    read = {name for path in examination.program.sources for name in (path[output].constants if output in path else ())}
     return bool(changed & read)

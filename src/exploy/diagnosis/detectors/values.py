@@ -7,16 +7,17 @@ from torch import fx
 
 from exploy.capture.program import OBSERVATIONS, Program
 from exploy.capture.recording import WHERE
-from exploy.diagnosis.evidence.stepping import Evidence, NotFinite
+from exploy.diagnosis.evidence.stepping import NotFinite
+from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, Kind, Severity
 from exploy.environment.checks import checked_observation_names, checked_tensor
-from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import ExployError
 from exploy.live.location import UNKNOWN, definition
 
 
-def name_findings(env: ExportableEnvironment) -> list[Finding]:
+def name_findings(examination: Examination) -> list[Finding]:
     """Whether there is one name for each element of the observation."""
+    env = examination.env
     where = definition(type(env).get_observation_names)
     try:
         width = checked_tensor(env, "empty_actor_observations").shape[-1]
@@ -36,12 +37,13 @@ def name_findings(env: ExportableEnvironment) -> list[Finding]:
     ]
 
 
-def finite_findings(evidence: Evidence, program: Program | None, names: tuple[str, ...]) -> list[Finding]:
+def finite_findings(examination: Examination) -> list[Finding]:
     """Values that were NaN or infinite while the environment made its steps.
 
     The first one is named, be it an Input or a result; what came later may have come of it. An Input that is not finite
     while all results are is handled, and only mentioned.
     """
+    evidence, program, names = examination.evidence, examination.captured, examination.observation_names
     if not evidence.not_finite:
         return []
     inputs = [name for name in evidence.not_finite if program is not None and name in program.input_names]

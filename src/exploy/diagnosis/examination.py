@@ -12,35 +12,56 @@ from exploy.diagnosis.evidence.pipeline_alone import OwnChanges
 from exploy.diagnosis.evidence.probing import Probe
 from exploy.diagnosis.evidence.roles import Role
 from exploy.diagnosis.evidence.stepping import Evidence
+from exploy.diagnosis.finding import Finding
 from exploy.diagnosis.suggestion import component_line, name_from_path
+from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.live.calls import Calls
 from exploy.live.geometry import Geometry
 
 
 @dataclass
-class Case:
+class Examination:
     """An environment with its captured program and all that was seen of it.
 
     Attributes:
         experiments: The environment and its actor, to try things out.
-        program: The captured program.
+        captured: The captured program; None if it could not be captured.
         allow_random: Whether the actor may draw random numbers.
         own_changes: What the pipeline changes with the simulator standing still.
         evidence: What was seen while the environment made its steps.
         roles: What frozen tensors turned out to be, by name.
         calls_in_a_step: Functions that a step of the environment calls.
         probes: What was seen of those that may be caches, when they were written.
+        observation_names: Names of the observation's elements; empty where they are not known.
+        python_before: Python values as they were when it was captured, by path.
+        difference: How program and environment differ with the simulator standing still, if they do.
+        findings: What was found so far.
     """
 
     experiments: Experiments
-    program: Program
+    captured: Program | None
     allow_random: bool = False
     own_changes: OwnChanges = field(default_factory=OwnChanges)
     evidence: Evidence = field(default_factory=Evidence)
     roles: dict[str, Role] = field(default_factory=dict)
     calls_in_a_step: Calls = field(default_factory=Counter)
     probes: list[Probe] = field(default_factory=list)
+    observation_names: tuple[str, ...] = ()
+    python_before: dict[str, object] = field(default_factory=dict)
+    difference: str | None = None
+    findings: list[Finding] = field(default_factory=list)
     _suggested: set[str] = field(default_factory=set)
+
+    @property
+    def env(self) -> ExportableEnvironment:
+        """The environment."""
+        return self.experiments.env
+
+    @property
+    def program(self) -> Program:
+        """The captured program, for what is only asked where there is one."""
+        assert self.captured is not None
+        return self.captured
 
     @property
     def suspects(self) -> list[FrozenTensor]:
