@@ -52,7 +52,7 @@ def test_the_help_of_every_command_has_an_example(command: str) -> None:
 
 def test_the_version_and_completion() -> None:
     assert run("--version").stdout.strip() == exploy.__version__
-    completion = run_installed("--show-completion", "bash")
+    completion = run_installed("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     assert "_EXPLOY_COMPLETE" in completion.stdout
 
 

@@ -21,7 +21,7 @@ from exploy.diagnosis.finding import Kind, Severity
 from exploy.errors import EnvironmentError
 from exploy.exporter.core.actor import add_actor_memory
 from exploy.exporter.core.components import Group, Input, Memory, Output
-from exploy.live.object_graph import MAX_OBJECTS
+from exploy.live import object_graph
 from tests.support import tutorial
 from tests.support.environments import TestEnvironment, assert_agrees, make_actor
 from tests.support.pasting import paste
@@ -385,11 +385,13 @@ def test_cycles_and_depth_are_no_obstacle():
     assert [item.tensor for item in check(Deep()).errors] == ["env.imu"]
 
 
-def test_a_huge_object_graph_is_walked_in_bounds():
+def test_a_huge_object_graph_is_walked_in_bounds(monkeypatch):
+    monkeypatch.setattr(object_graph, "MAX_OBJECTS", 10_000)
+
     class Huge(Forgotten):
         def __init__(self):
             super().__init__()
-            self.many = [[SimpleNamespace(index=index) for index in range(100)] for _ in range(MAX_OBJECTS // 90)]
+            self.many = [[SimpleNamespace(index=index) for index in range(100)] for _ in range(110)]
 
     assert [item.tensor for item in check(Huge()).errors] == ["env.imu"]
 

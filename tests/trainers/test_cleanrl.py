@@ -53,6 +53,7 @@ DETERMINISTIC: dict[type[torch.nn.Module], Callable[[Any, torch.Tensor], torch.T
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", list(DETERMINISTIC), ids=lambda kind: kind.__name__)
 def test_every_script_gives_its_deterministic_actions(kind: type[torch.nn.Module], tmp_path: Path) -> None:
     is_discrete = kind in (DiscreteAgent, CategoricalQNetwork, QNetwork)

@@ -82,6 +82,7 @@ def infer(model: Any, norm: Any = None, ref_norm: Any = None) -> Any:
     return run
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("form", ["standard", "reference", "pooling", "terms", "elements"])
 def test_a_transformer_policy_computes_what_torch_does(form: str, tmp_path: Path) -> None:
     """With and without a reference, with the mask true and false, padding and pooling, and dropout switched off."""

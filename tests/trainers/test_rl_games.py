@@ -233,6 +233,7 @@ def inference(player: Any) -> Callable[[Observations], np.ndarray]:
     return infer
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", list(PLAYERS_BY_NAME))
 def test_a_file_gives_what_the_player_gives(name: str, exported: Callable[[str], Path]) -> None:
     player, outputs = player_named(name), []
@@ -289,6 +290,7 @@ def test_the_file_notes_names_rate_and_versions(tmp_path: Path) -> None:
         export_policy(player, tmp_path / "other", action_names=["one"])
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["separate LSTM", "multi discrete", "dictionary", "SAC"])
 def test_the_number_of_robots_can_be_left_open(name: str, tmp_path: Path) -> None:
     player = PLAYERS_BY_NAME[name]()

@@ -208,6 +208,7 @@ def checkpoint(folder: Path) -> Path:
     return checkpoint_of(trained("heteroscedastic"), folder / "model_3.pt")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_the_file_gives_what_inference_gives_from_raw_observations(architecture: str, tmp_path: Path) -> None:
     runner = trained(architecture)
@@ -365,6 +366,7 @@ def test_a_model_of_the_user_is_called_as_it_is_with_a_name_for_each_memory(tmp_
     assert_agrees(path, infer, observations, resets=(12,), reset=lambda: model.reset(torch.ones(1)))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_checkpoint_with_its_configuration_is_the_same_policy(architecture: str, tmp_path: Path) -> None:
     runner = trained(architecture)

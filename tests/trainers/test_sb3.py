@@ -86,6 +86,7 @@ def trained(algorithm: type[BaseAlgorithm], env: Any, steps: int = 64, **options
     return algorithm(options.pop("policy", "MlpPolicy"), env, device="cpu", **options).learn(steps)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("algorithm", "action_space", "options"),
     [
@@ -115,6 +116,7 @@ def test_every_algorithm_and_action_space_gives_the_same_actions(
     assert "stable-baselines3" in contract.provenance.versions
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "space",
     [
@@ -292,6 +294,7 @@ def test_normalisation_comes_before_or_after_stacking_by_its_statistics(tmp_path
                 from_checkpoint.reset()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("action_space", "width"), [(spaces.Discrete(5), 5), (spaces.MultiDiscrete([3, 4]), 7), (spaces.MultiBinary(2), 4)]
 )

@@ -305,6 +305,7 @@ def drawn(space: spaces.Space, count: int, *, port: str = "obs") -> Iterator[dic
         yield values
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", list(AGENTS))
 def test_a_file_gives_what_the_agent_gives_in_evaluation(name: str, exported: Callable[[str], Path]) -> None:
     agent = agent_named(name)
@@ -400,6 +401,7 @@ def test_the_file_notes_names_rate_and_versions(tmp_path: Path) -> None:
         export_policy(agent_named("gaussian"), tmp_path / "other", obs_names=["one"])
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["LSTM", "dictionary", "multi categorical"])
 def test_the_number_of_robots_can_be_left_open(name: str, tmp_path: Path) -> None:
     agent = copy.deepcopy(agent_named(name))

@@ -173,6 +173,7 @@ HEADS: dict[str, tuple[Callable[[], Any], str, int | None]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", HEADS)
 def test_a_file_gives_the_actions_of_the_policy(name: str, tmp_path: Path) -> None:
     make, exploration, batch = HEADS[name]
@@ -321,6 +322,7 @@ def test_a_value_head_beside_the_actor_is_left_out_with_what_it_reads(tmp_path: 
     assert list(Controller.load(path).inputs) == ["observation"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("centralized", [True, False])
 def test_multi_agent_networks_work_and_the_live_ones_go_on(shared: bool, centralized: bool, tmp_path: Path) -> None:

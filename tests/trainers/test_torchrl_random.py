@@ -104,6 +104,7 @@ def assert_same_distribution(got: np.ndarray, expected: np.ndarray) -> None:
     assert distance < np.sqrt(-0.5 * np.log(1e-4 / 2)) * np.sqrt(1 / len(got) + 1 / len(expected)), distance
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous_actions_have_the_distribution_of_the_library(name: str, tmp_path: Path) -> None:
     policy = CONTINUOUS[name]()
@@ -118,6 +119,7 @@ def test_continuous_actions_have_the_distribution_of_the_library(name: str, tmp_
     assert abs(np.corrcoef(got[:-1, 0], got[1:, 0])[0, 1]) < 0.06, "steps are not drawn independently"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete_actions_have_the_distribution_of_the_library(name: str, tmp_path: Path) -> None:
     policy = DISCRETE[name]()

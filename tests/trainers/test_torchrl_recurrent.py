@@ -46,6 +46,7 @@ def recurrent(kind: Any, layers: int, python_based: bool) -> tuple[Any, Any]:
     return module, TensorDictSequential(module, head())
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", [LSTMModule, GRUModule])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("python_based", [True, False])
@@ -81,6 +82,7 @@ def test_without_transforms_the_state_of_a_batch_is_found_from_the_module(tmp_pa
             assert_same(controller.step({"observation": value.numpy()})["action"], result["action"].numpy(), step)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("python_based", [True, False])
 def test_the_recurrent_policy_of_the_tutorial(python_based: bool, tmp_path: Path) -> None:
     torch.manual_seed(0)

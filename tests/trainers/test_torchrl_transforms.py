@@ -187,6 +187,7 @@ def test_discrete_actions_become_continuous_behind_the_policy(tmp_path: Path) ->
     check(ActionDiscretizer(num_intervals=6), TensorDictSequential(network, head), base, tmp_path)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("interpolation", ["nearest", "nearest-exact", "bilinear", "bicubic"])
 @pytest.mark.parametrize("size", [(21, 21), (50, 16)])
 def test_images_are_resized_as_torchvision_does_it_and_without_it(
