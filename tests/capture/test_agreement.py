@@ -643,6 +643,7 @@ class RecurrentActor(ExportableActor):
         return self.state if isinstance(self.state, tuple) else (self.state,)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU])
 @pytest.mark.parametrize("batch_size", [1, 3])
 def test_recurrent_actor(kind, batch_size, tmp_path: Path):

@@ -45,6 +45,7 @@ def test_each_omission_is_found_and_named(make, left_out, kind, tensor):
     assert f"get_from_env_cb=lambda: {tensor})" in errors[0].suggestion
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("make", "left_out"), [(make, left_out) for make, left_out, *_ in OMISSIONS])
 def test_pasting_the_line_mends_each_omission(make, left_out, tmp_path: Path):
     env = make(left_out)
