@@ -7,12 +7,12 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-_CHEAP = 2  # cases of a matrix that `make test` runs
+_CHEAP = 1  # cases of a matrix that `make test` runs
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave all but the first cases of a matrix to `make test-expensive`."""
+    """Leave all but the first case of a matrix to `make test-expensive`."""
     seen: Counter[str] = Counter()
     for item in items:
         if item.get_closest_marker("matrix") is not None:
