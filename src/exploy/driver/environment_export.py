@@ -1,6 +1,5 @@
 """Export of an environment and its actor as one file."""
 
-import os
 import sys
 import warnings
 from collections.abc import Mapping
@@ -24,8 +23,7 @@ from exploy.driver.run_export import WrittenFile, run_export
 from exploy.environment.actor import make_exportable_actor
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import ExployWarning, FrozenTensorWarning, InferredMemoryWarning, UnusedInputWarning
-
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from exploy.live.location import is_internal
 
 
 class ExportMode(Enum):
@@ -268,6 +266,6 @@ def _unused_line(unused: list[str]) -> str | None:
 def _frames_of_exploy() -> int:
     """The `stacklevel` by which a warning of the calling function points at the code that called exploy."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE + os.sep):
+    while frame.f_back is not None and is_internal(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1
     return level
