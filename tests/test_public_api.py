@@ -16,7 +16,7 @@ ROOT_NAMES = [
     "Finding",
     "Group",
     "Input",
-    "Kind",
+    "FindingKind",
     "Memory",
     "Output",
     "Recorder",

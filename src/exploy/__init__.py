@@ -8,7 +8,7 @@ from exploy.version import __version__
 if TYPE_CHECKING:
     from exploy.diagnosis.check import check_environment
     from exploy.diagnosis.diagnosis import Diagnosis
-    from exploy.diagnosis.finding import Finding, Kind, Severity
+    from exploy.diagnosis.finding import Finding, FindingKind, Severity
     from exploy.driver.environment_export import export
     from exploy.driver.export_result import ExportResult
     from exploy.environment.actor import ExportableActor
@@ -30,7 +30,7 @@ __all__ = [
     "Finding",
     "Group",
     "Input",
-    "Kind",
+    "FindingKind",
     "Memory",
     "Output",
     "Recorder",
@@ -53,7 +53,7 @@ _HOMES = {
     "Finding": "exploy.diagnosis.finding",
     "Group": "exploy.environment.components",
     "Input": "exploy.environment.components",
-    "Kind": "exploy.diagnosis.finding",
+    "FindingKind": "exploy.diagnosis.finding",
     "Memory": "exploy.environment.components",
     "Output": "exploy.environment.components",
     "Recorder": "exploy.runtime.logs.recorder",

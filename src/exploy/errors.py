@@ -43,7 +43,7 @@ class CheckpointError(ExployError, ValueError):
     """A checkpoint cannot be read, is of another library, or does not hold what a policy needs."""
 
 
-class EnvironmentError(ExployError, ValueError):
+class InvalidEnvironmentError(ExployError, ValueError):
     """The environment breaks the interface of ExportableEnvironment."""
 
 

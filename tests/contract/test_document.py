@@ -13,9 +13,9 @@ from exploy.contract import (
     FORMAT_VERSION,
     Contract,
     Frozen,
-    Memory,
     Port,
     Provenance,
+    StoredMemory,
     decode_array,
     digest,
     encode_array,
@@ -30,7 +30,9 @@ arrays = st_numpy.arrays(
 )
 shapes = st.lists(st.integers(0, 9), max_size=3).map(tuple)
 ports = st.lists(st.builds(Port, st.text(), st.sampled_from(DTYPES), shapes), max_size=3).map(tuple)
-memories = st.builds(Memory, st.text(), st.text(), st.text(), arrays.map(encode_array), st.booleans(), st.booleans())
+memories = st.builds(
+    StoredMemory, st.text(), st.text(), st.text(), arrays.map(encode_array), st.booleans(), st.booleans()
+)
 frozen = st.builds(Frozen, st.text(), st.sampled_from(DTYPES), shapes, arrays.map(digest))
 contracts = st.builds(
     Contract,
@@ -55,7 +57,7 @@ def example() -> Contract:
         inputs=(Port("ctx.step_count", "int32", ()), Port("robot.pos", "float32", (1, 12))),
         outputs=(Port("actions", "float32", (1, 12)),),
         memories=(
-            Memory(
+            StoredMemory(
                 name="actions",
                 input="memory.actions.in",
                 output="memory.actions.out",

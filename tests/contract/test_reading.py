@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pytest
 
 from exploy.contract import Contract
-from exploy.contract.forms import REQUIRED, Constraint, Part, Size
+from exploy.contract.field_schema import REQUIRED, Constraint, Part, Size
 from exploy.contract.reading import read_part
 from exploy.errors import ContractError
 

@@ -18,11 +18,11 @@ from exploy.contract import (
     Frozen,
     GitCommit,
     GoldenTrace,
-    Kind,
-    Memory,
     ObservationTerm,
     Port,
+    PortKind,
     Provenance,
+    StoredMemory,
 )
 from exploy.errors import ContractError
 from exploy.runtime.model_file import ModelFile
@@ -33,7 +33,7 @@ PUBLISHED = Path(__file__).parents[2] / "docs" / "contract.schema.json"
 SCHEMA = json.loads(PUBLISHED.read_text(encoding="utf-8"))
 PARTS: dict[str, type] = {
     "port": Port,
-    "memory": Memory,
+    "memory": StoredMemory,
     "frozen": Frozen,
     "term": ObservationTerm,
     "commit": GitCommit,
@@ -90,7 +90,7 @@ def test_a_contract_with_everything_in_it_is_valid() -> None:
                 gains={"stiffness": (1.0, 2.0)},
                 finite=False,
             ),
-            Port("is_init", "bool", ("batch", 1), kind=Kind.IS_INIT, limits=(0.0, None)),
+            Port("is_init", "bool", ("batch", 1), kind=PortKind.IS_INIT, limits=(0.0, None)),
         ),
         outputs=(),
         memories=(),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from exploy.contract import Kind, Port
+from exploy.contract import Port, PortKind
 from exploy.description.port_semantics import with_semantics
 from exploy.errors import MetadataError
 from exploy.exporter.core.components import Group, Input, Output
@@ -153,9 +153,9 @@ def test_gains_of_a_component_and_of_its_group_come_together() -> None:
 def test_an_exported_file_has_it_all() -> None:
     contract = ModelFile.parse(robot_file()).contract
     ports = {item.name: item for item in (*contract.inputs, *contract.outputs)}
-    assert ports["ctx.step_count"].kind == Kind.STEP_COUNT
-    assert ports["memory.last.in"].kind == ports["memory.last.out"].kind == Kind.MEMORY
-    assert (ports["obs"].kind, ports["actions"].kind) == (Kind.OBSERVATIONS, Kind.ACTIONS)
+    assert ports["ctx.step_count"].kind == PortKind.STEP_COUNT
+    assert ports["memory.last.in"].kind == ports["memory.last.out"].kind == PortKind.MEMORY
+    assert (ports["obs"].kind, ports["actions"].kind) == (PortKind.OBSERVATIONS, PortKind.ACTIONS)
     assert ports["joints.pos"].names == ports["joints.vel"].names == tuple(JOINTS)
     assert ports["joints.pos"].limits == ((-9, 9), (-9, 9), (-9, 9), (-8, 8))
     assert (ports["joints.vel"].kind, ports["joints.vel"].unit) == ("joint_velocity", "rad/s")
@@ -198,5 +198,5 @@ def test_an_input_that_is_infinite_at_export_may_be_so_on_the_robot() -> None:
     contract = ModelFile.parse(exported(Lidar(), make_actor(4))).contract
     ports = {item.name: item for item in contract.inputs}
     assert not ports["sensor.ranges"].finite
-    assert ports["sensor.is_init"].kind == Kind.IS_INIT
+    assert ports["sensor.is_init"].kind == PortKind.IS_INIT
     assert contract.trace is not None and set(contract.trace.inputs) == {"sensor.ranges"}

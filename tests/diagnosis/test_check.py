@@ -17,8 +17,8 @@ import exploy
 from exploy.demo.cart_pole import CartPole
 from exploy.demo.exportable import ExportableCartPole
 from exploy.demo.policy import load_trained_actor
-from exploy.diagnosis.finding import Kind, Severity
-from exploy.errors import EnvironmentError
+from exploy.diagnosis.finding import FindingKind, Severity
+from exploy.errors import InvalidEnvironmentError
 from exploy.exporter.core.actor import add_actor_memory
 from exploy.exporter.core.components import Group, Input, Memory, Output
 from exploy.live import object_graph
@@ -95,7 +95,7 @@ def test_the_tutorials_recurrent_actor_is_named_before_it_has_run():
     env = complete()
     actor = tutorial.RNNActor(env.env.num_obs, env.env.num_act)
     diagnosis = check(env, actor)
-    assert {item.kind for item in diagnosis.errors} == {Kind.MISSING_MEMORY}
+    assert {item.kind for item in diagnosis.errors} == {FindingKind.MISSING_MEMORY}
     assert diagnosis.suggestions == (
         "actor(env.empty_actor_observations())\nadd_actor_memory(env.context_manager(), actor.get_state)",
     )
@@ -108,7 +108,7 @@ def test_the_tutorials_recurrent_actor_is_named_where_its_state_is_not_registere
     actor = tutorial.RNNActor(env.env.num_obs, env.env.num_act)
     actor(env.empty_actor_observations())
     errors = check(env, actor).errors
-    assert {item.kind for item in errors} == {Kind.MISSING_MEMORY}
+    assert {item.kind for item in errors} == {FindingKind.MISSING_MEMORY}
     assert all(item.tensor.startswith("actor.") for item in errors)
 
 
@@ -167,7 +167,7 @@ def test_state_that_cannot_be_taken_back_leads_to_no_false_accusation():
 
     env = Elsewhere()
     env.context_manager().add_component(Memory("last", lambda: STATE_ELSEWHERE["last"]))
-    assert not kinds(check(env)) & {Kind.RANDOM, Kind.PYTHON_STATE}
+    assert not kinds(check(env)) & {FindingKind.RANDOM, FindingKind.PYTHON_STATE}
 
 
 STATE_ELSEWHERE = {"last": torch.zeros(1, 2)}
@@ -191,7 +191,7 @@ def test_a_choice_among_names_is_python_state_and_its_class_is_left_alone():
             self.gait = Gait.TROT
 
     (finding,) = check(Choosing()).errors
-    assert (finding.kind, finding.tensor) == (Kind.PYTHON_STATE, "env.gait")
+    assert (finding.kind, finding.tensor) == (FindingKind.PYTHON_STATE, "env.gait")
     assert finding.suggestion.startswith("# keep env.gait in a tensor")
     assert Gait.WALK.value == 1
 
@@ -210,7 +210,7 @@ def test_a_late_sensor_in_a_deque_is_no_cache():
             self.frames.append(self.frames[-1] + 0.1)
 
     (finding,) = check(Delayed()).errors
-    assert (finding.kind, finding.tensor) == (Kind.UNREGISTERED_INPUT, "env.frames[0]")
+    assert (finding.kind, finding.tensor) == (FindingKind.UNREGISTERED_INPUT, "env.frames[0]")
 
 
 # -- bad input ------------------------------------------------------------------------------------------------------
@@ -218,13 +218,13 @@ def test_a_late_sensor_in_a_deque_is_no_cache():
 
 @pytest.mark.parametrize("steps", [0, -3])
 def test_a_check_needs_steps(steps):
-    with pytest.raises(EnvironmentError, match="steps of 1 or more"):
+    with pytest.raises(InvalidEnvironmentError, match="steps of 1 or more"):
         check(Simple(), steps=steps)
 
 
 @pytest.mark.parametrize("env", [None, 3, object()])
 def test_something_else_than_an_environment_is_a_finding(env):
-    assert kinds(check(env)) == {Kind.CAPTURE_FAILED}
+    assert kinds(check(env)) == {FindingKind.CAPTURE_FAILED}
 
 
 def test_something_else_than_an_actor_is_a_finding():
@@ -234,7 +234,7 @@ def test_something_else_than_an_actor_is_a_finding():
 
 
 def test_an_actor_of_another_width_is_a_finding():
-    assert Kind.CAPTURE_FAILED in kinds(check(Simple(), make_actor(5)))
+    assert FindingKind.CAPTURE_FAILED in kinds(check(Simple(), make_actor(5)))
 
 
 def test_an_environment_that_fails_in_a_step_is_a_finding_with_its_line():
@@ -243,7 +243,7 @@ def test_an_environment_that_fails_in_a_step_is_a_finding_with_its_line():
             raise RuntimeError("the simulator is gone")
 
     (finding,) = check(Broken()).errors
-    assert (finding.kind, finding.tensor) == (Kind.CANNOT_STEP, "env.step()")
+    assert (finding.kind, finding.tensor) == (FindingKind.CANNOT_STEP, "env.step()")
     assert "the simulator is gone" in finding.what and "(in move)" in finding.where
 
 
@@ -263,7 +263,7 @@ def test_what_was_seen_before_a_failure_is_told():
                 raise RuntimeError("out of battery")
 
     diagnosis = check(Late())
-    assert kinds(diagnosis) >= {Kind.CANNOT_STEP, Kind.UNREGISTERED_INPUT}
+    assert kinds(diagnosis) >= {FindingKind.CANNOT_STEP, FindingKind.UNREGISTERED_INPUT}
     assert diagnosis.steps == 3
 
 
@@ -273,7 +273,7 @@ def test_a_step_that_returns_something_else_is_a_finding():
             return (*super().step(actions), False, {}, 0)
 
     (finding,) = check(Five()).errors
-    assert finding.kind is Kind.CANNOT_STEP
+    assert finding.kind is FindingKind.CANNOT_STEP
     assert "whether the environment was reset" in finding.what
 
 
@@ -285,7 +285,7 @@ def test_a_decimation_that_is_none_is_a_finding(decimation):
             return decimation
 
     (finding,) = check(Odd()).errors
-    assert (finding.kind, finding.tensor) == (Kind.WRONG_DECIMATION, "env.decimation")
+    assert (finding.kind, finding.tensor) == (FindingKind.WRONG_DECIMATION, "env.decimation")
 
 
 @pytest.mark.parametrize("method", ["get_observation_names", "empty_actor_observations", "observations_reset"])
@@ -315,7 +315,7 @@ def test_values_that_are_not_finite_are_found_in_any_precision():
             return torch.log(self.value.bfloat16()).float()
 
     (finding,) = check(Halved()).errors
-    assert (finding.kind, finding.tensor) == (Kind.NOT_FINITE, "obs")
+    assert (finding.kind, finding.tensor) == (FindingKind.NOT_FINITE, "obs")
 
 
 def test_metadata_that_cannot_be_stored_is_a_finding():
@@ -324,7 +324,7 @@ def test_metadata_that_cannot_be_stored_is_a_finding():
             return {"gains": torch.ones(2)}
 
     (finding,) = check(Odd()).errors
-    assert (finding.kind, finding.tensor) == (Kind.CAPTURE_FAILED, "env.metadata()")
+    assert (finding.kind, finding.tensor) == (FindingKind.CAPTURE_FAILED, "env.metadata()")
 
 
 def test_a_preparation_that_fails_is_a_finding():
@@ -333,7 +333,7 @@ def test_a_preparation_that_fails_is_a_finding():
             raise FileNotFoundError("no checkpoint")
 
     (finding,) = check(Unprepared()).findings
-    assert finding.kind is Kind.CAPTURE_FAILED
+    assert finding.kind is FindingKind.CAPTURE_FAILED
     assert finding.what == "FileNotFoundError: no checkpoint"
 
 
@@ -365,8 +365,8 @@ def test_an_environment_that_resets_at_once_without_hooks_cannot_be_vouched_for(
             pass
 
     diagnosis = check(WithoutHooks(reset_every=1))
-    assert Kind.NOT_OBSERVED in kinds(diagnosis) and not diagnosis.ok
-    assert not [item for item in check(WithoutHooks(reset_every=2)).findings if item.kind is Kind.NOT_OBSERVED]
+    assert FindingKind.NOT_OBSERVED in kinds(diagnosis) and not diagnosis.ok
+    assert not [item for item in check(WithoutHooks(reset_every=2)).findings if item.kind is FindingKind.NOT_OBSERVED]
 
 
 # -- object graphs --------------------------------------------------------------------------------------------------
@@ -408,7 +408,7 @@ def test_a_tensor_that_no_path_leads_to_is_reported_by_where_it_is_read():
             hidden.add_(1)
 
     (finding,) = check(Closed()).errors
-    assert finding.kind is Kind.UNREGISTERED_INPUT
+    assert finding.kind is FindingKind.UNREGISTERED_INPUT
     assert finding.tensor == "a tensor that no attribute holds"
     assert "test_check.py" in finding.where and "(in observe)" in finding.where
     assert finding.suggestion.startswith("# keep the tensor that is read at")
@@ -492,7 +492,7 @@ def test_keys_of_any_kind_lead_to_a_tensor_or_to_where_it_is_read(key):
             self.sensors[key] += 1
 
     (finding,) = check(Keyed()).errors
-    assert finding.kind is Kind.UNREGISTERED_INPUT
+    assert finding.kind is FindingKind.UNREGISTERED_INPUT
     assert finding.tensor in (f"env.sensors[{key!r}]", "a tensor that no attribute holds")
     assert "(in observe)" in finding.where
 
@@ -520,7 +520,7 @@ def test_state_outside_of_every_object_is_noticed_as_a_difference():
             STATE_OF_THE_MODULE["phase"] += 0.1
 
     (finding,) = check(Global()).errors
-    assert (finding.kind, finding.tensor) == (Kind.UNEXPLAINED, "obs")
+    assert (finding.kind, finding.tensor) == (FindingKind.UNEXPLAINED, "obs")
     assert "obs_0" in finding.what and "actions" in finding.what
 
 
@@ -624,7 +624,7 @@ def test_a_constant_that_was_declared_is_not_mentioned(tmp_path: Path):
 def test_a_constant_that_nothing_reads_is_unused():
     env = Simple()
     env.context_manager().add_constant("gravity", lambda: torch.ones(3))
-    (finding,) = [item for item in check(env).findings if item.kind is Kind.UNUSED]
+    (finding,) = [item for item in check(env).findings if item.kind is FindingKind.UNUSED]
     assert (finding.tensor, finding.severity) == ("gravity", Severity.INFO)
 
 

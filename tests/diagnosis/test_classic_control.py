@@ -8,20 +8,20 @@ import pytest
 import torch
 
 import exploy
-from exploy.diagnosis.finding import Finding, Kind
+from exploy.diagnosis.finding import Finding, FindingKind
 from tests.support.classic_control import TorchCartPole, TorchPendulum
 from tests.support.environments import assert_agrees, make_actor
 from tests.support.pasting import paste
 
 OMISSIONS = [
-    (TorchCartPole, "x", Kind.UNREGISTERED_INPUT, "env.state[:, 0:1]"),
-    (TorchCartPole, "x_dot", Kind.UNREGISTERED_INPUT, "env.state[:, 1:2]"),
-    (TorchCartPole, "theta", Kind.UNREGISTERED_INPUT, "env.state[:, 2:3]"),
-    (TorchCartPole, "theta_dot", Kind.UNREGISTERED_INPUT, "env.state[:, 3:4]"),
-    (TorchCartPole, "last_action", Kind.MISSING_MEMORY, "env.last_action"),
-    (TorchPendulum, "theta", Kind.UNREGISTERED_INPUT, "env.theta"),
-    (TorchPendulum, "theta_dot", Kind.UNREGISTERED_INPUT, "env.theta_dot"),
-    (TorchPendulum, "last_torque", Kind.MISSING_MEMORY, "env.last_torque"),
+    (TorchCartPole, "x", FindingKind.UNREGISTERED_INPUT, "env.state[:, 0:1]"),
+    (TorchCartPole, "x_dot", FindingKind.UNREGISTERED_INPUT, "env.state[:, 1:2]"),
+    (TorchCartPole, "theta", FindingKind.UNREGISTERED_INPUT, "env.state[:, 2:3]"),
+    (TorchCartPole, "theta_dot", FindingKind.UNREGISTERED_INPUT, "env.state[:, 3:4]"),
+    (TorchCartPole, "last_action", FindingKind.MISSING_MEMORY, "env.last_action"),
+    (TorchPendulum, "theta", FindingKind.UNREGISTERED_INPUT, "env.theta"),
+    (TorchPendulum, "theta_dot", FindingKind.UNREGISTERED_INPUT, "env.theta_dot"),
+    (TorchPendulum, "last_torque", FindingKind.MISSING_MEMORY, "env.last_torque"),
 ]
 
 
@@ -59,7 +59,7 @@ def test_pasting_the_line_mends_each_omission(make, left_out, tmp_path: Path):
 def test_an_output_that_was_left_out_is_suggested(make, output):
     env = make(output)
     diagnosis = exploy.check_environment(env, actor_for(env))
-    (finding,) = [item for item in diagnosis.findings if item.kind is Kind.UNUSED]
+    (finding,) = [item for item in diagnosis.findings if item.kind is FindingKind.UNUSED]
     assert isinstance(finding, Finding)
     assert finding.tensor == "actions"
     assert finding.suggestion == f'Output(name="{output}", get_from_env_cb=lambda: env.{output})'

@@ -3,12 +3,12 @@
 import pytest
 
 from exploy.diagnosis.diagnosis import Diagnosis
-from exploy.diagnosis.finding import Finding, Kind, Severity
+from exploy.diagnosis.finding import Finding, FindingKind, Severity
 
 LINE = 'Input(name="imu", get_from_env_cb=lambda: env.robot.some_subsystem.with_a_long_name.and_another_one._imu)'
-ERROR = Finding.of(Kind.UNREGISTERED_INPUT, "env.imu", "changed", "/there/robot.py:12 (in observe)", LINE)
-WARNING = Finding.of(Kind.DETACHED, "pos", "fresh", suggestion="# " + "advice " * 40)
-INFO = Finding.of(Kind.FROZEN, "env.gains['a']", "read", suggestion="not shown")
+ERROR = Finding.of(FindingKind.UNREGISTERED_INPUT, "env.imu", "changed", "/there/robot.py:12 (in observe)", LINE)
+WARNING = Finding.of(FindingKind.DETACHED, "pos", "fresh", suggestion="# " + "advice " * 40)
+INFO = Finding.of(FindingKind.FROZEN, "env.gains['a']", "read", suggestion="not shown")
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,8 @@ import pytest
 import torch
 
 import exploy
-from exploy.diagnosis.finding import Finding, Kind, Severity
+from exploy.diagnosis.finding import Finding, Severity
+from exploy.diagnosis.finding import FindingKind as Kind
 from exploy.exporter.core.components import Input, Memory, Output
 from tests.support.environments import TestEnvironment, assert_agrees, make_actor
 from tests.support.pasting import paste

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exploy.diagnosis.suggestion import assignment, component_line, name_from_path
-from exploy.environment.components import checked_name
+from exploy.diagnosis.suggestion import assignment, component_line, name_from_attr_path
+from exploy.environment.components import validated_name
 
 reproducible = settings(derandomize=True, deadline=None, max_examples=200)
 
@@ -23,12 +23,12 @@ reproducible = settings(derandomize=True, deadline=None, max_examples=200)
     ],
 )
 def test_a_name_is_as_short_as_it_can_be(path, taken, name):
-    assert name_from_path(path, taken) == name
+    assert name_from_attr_path(path, taken) == name
 
 
 def test_only_a_memory_may_be_called_as_a_port_of_the_file():
-    assert name_from_path("env.actions", (), "Memory") == "actions"
-    assert name_from_path("env.actions", (), "Output") == "env_actions"
+    assert name_from_attr_path("env.actions", (), "Memory") == "actions"
+    assert name_from_attr_path("env.actions", (), "Output") == "env_actions"
 
 
 words = st.text(st.sampled_from("abz_09é'[] ."), min_size=1, max_size=8)
@@ -37,9 +37,9 @@ words = st.text(st.sampled_from("abz_09é'[] ."), min_size=1, max_size=8)
 @reproducible
 @given(st.lists(words, max_size=4), st.sets(words, max_size=4))
 def test_a_name_is_free_and_fit_for_a_port_whatever_the_path(parts, taken):
-    name = name_from_path("env" + "".join(f"[{part!r}]" for part in parts), taken)
+    name = name_from_attr_path("env" + "".join(f"[{part!r}]" for part in parts), taken)
     assert name not in taken
-    assert checked_name(name, "Input") == name
+    assert validated_name(name, "Input") == name
 
 
 def test_lines_are_python():

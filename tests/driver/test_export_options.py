@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from exploy.diagnosis.finding import Kind
+from exploy.diagnosis.finding import FindingKind
 from exploy.errors import (
     CaptureError,
     DuplicateNameError,
@@ -145,7 +145,7 @@ def test_a_strict_export_refuses_unregistered_state_with_the_diagnosis(tmp_path:
     with pytest.raises(UnregisteredStateError, match=r"env\.imu") as caught:
         export(WithImu(), make_actor(2), tmp_path, strict=True)
     (finding,) = caught.value.diagnosis.errors
-    assert (finding.kind, finding.tensor) == (Kind.UNREGISTERED_INPUT, "env.imu")
+    assert (finding.kind, finding.tensor) == (FindingKind.UNREGISTERED_INPUT, "env.imu")
     assert 'Input(name="imu", get_from_env_cb=lambda: env.imu)' in str(caught.value)
     assert not list(tmp_path.iterdir())
 

@@ -13,7 +13,7 @@ from exploy.errors import ContractError, LoweringError
 from exploy.runtime import Controller
 from exploy.runtime.model_file import ModelFile
 from exploy.runtime.onnx.file import versions_of
-from exploy.runtime.onnx.releases import NEWEST, OLDEST, refuse_unreadable, support_of
+from exploy.runtime.onnx.releases import NEWEST, OLDEST, require_readable, support_of
 from tests.support.environments import make_actor
 from tests.support.files import exported, robot_inputs, write
 from tests.support.robot import Robot
@@ -59,9 +59,9 @@ def test_what_the_release_cannot_read_fails_at_export(options: dict[str, Any], m
 
 def test_releases_that_are_newer_than_the_table_are_trusted_to_read_what_the_newest_does() -> None:
     assert support_of("9.9.9") == support_of(NEWEST)
-    refuse_unreadable(opset=99, ir_version=99, version="9.9.9")
+    require_readable(opset=99, ir_version=99, version="9.9.9")
     with pytest.raises(ContractError, match="at most"):
-        refuse_unreadable(opset=99, ir_version=8, version=NEWEST)
+        require_readable(opset=99, ir_version=8, version=NEWEST)
     assert support_of(OLDEST).opset >= 18
     assert support_of("1.20.0rc1") == support_of("1.20")
 

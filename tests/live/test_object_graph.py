@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from exploy.live import object_graph
-from exploy.live.attribute_paths import PathIndex, identifier_from_path
+from exploy.live.attribute_paths import PathIndex, identifier_from_attr_path
 from exploy.live.geometry import Geometry
 from exploy.live.object_graph import resolve, walk
 
@@ -51,7 +51,7 @@ PATHS = [
 @pytest.mark.parametrize("path", PATHS)
 def test_paths_are_written_as_in_python_and_can_be_followed_again(path):
     robot = Robot()
-    found = {item.path: item.value for item in walk({"env": robot})}
+    found = {item.attr_path: item.value for item in walk({"env": robot})}
     assert resolve(robot, path) is found[path]
 
 
@@ -61,7 +61,7 @@ def test_a_dictionary_may_have_attributes_as_well():
 
     table = Table(a=torch.zeros(1))
     table.bias = torch.ones(1)  # type: ignore[attr-defined]
-    assert {found.path for found in walk({"env": table})} == {"env", "env['a']", "env.bias"}
+    assert {found.attr_path for found in walk({"env": table})} == {"env", "env['a']", "env.bias"}
 
 
 def test_a_path_that_leads_nowhere_gives_none():
@@ -108,7 +108,7 @@ def test_memory_is_named_by_the_closest_tensor_around_it():
 
     def name_of(tensor: torch.Tensor) -> str | None:
         named = index.find(Geometry.of(tensor))
-        return named.path if named else None
+        return named.attr_path if named else None
 
     assert name_of(robot._terms["joint_pos"]._scale) == "env._terms['joint_pos']._scale"
     assert name_of(robot.net.state_dict()["0.weight"][1]) == "env.net[0].weight"
@@ -117,5 +117,5 @@ def test_memory_is_named_by_the_closest_tensor_around_it():
 
 
 def test_paths_become_parts_of_port_names():
-    assert identifier_from_path("env._env._terms['leg']._scale") == "env_terms_leg_scale"
-    assert identifier_from_path("env.buffers[1]") == "env_buffers_1"
+    assert identifier_from_attr_path("env._env._terms['leg']._scale") == "env_terms_leg_scale"
+    assert identifier_from_attr_path("env.buffers[1]") == "env_buffers_1"

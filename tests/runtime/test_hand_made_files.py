@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from exploy.contract import Contract, Kind, Memory, Port, encode_array
+from exploy.contract import Contract, Port, PortKind, StoredMemory, encode_array
 from exploy.errors import FaultError, RuntimeInputError
 from exploy.runtime import Controller, Guards
 from tests.support.environments import make_actor
@@ -47,7 +47,7 @@ def two_rate_file(decimation: int = 2, branch_weights: bool = False, computed: t
     ]
     contract = Contract(
         decimation=decimation,
-        inputs=(Port("count", "int32", (), kind=Kind.STEP_COUNT), Port("x", "float32", (1,))),
+        inputs=(Port("count", "int32", (), kind=PortKind.STEP_COUNT), Port("x", "float32", (1,))),
         outputs=(Port("y", "float32", (1,)),),
         memories=(),
         sub_step_inputs={name: ["x"] for name in computed},
@@ -132,9 +132,9 @@ def test_single_numbers_and_empty_arrays_go_through() -> None:
 def test_a_memory_that_starts_as_not_finite_is_not_guarded() -> None:
     contract = Contract(
         decimation=1,
-        inputs=(Port("x", "float32", (1,)), Port("best_in", "float32", (1,), kind=Kind.MEMORY)),
-        outputs=(Port("best_out", "float32", (1,), kind=Kind.MEMORY), Port("y", "float32", (1,))),
-        memories=(Memory("best", "best_in", "best_out", encode_array(np.full(1, np.inf, np.float32))),),
+        inputs=(Port("x", "float32", (1,)), Port("best_in", "float32", (1,), kind=PortKind.MEMORY)),
+        outputs=(Port("best_out", "float32", (1,), kind=PortKind.MEMORY), Port("y", "float32", (1,))),
+        memories=(StoredMemory("best", "best_in", "best_out", encode_array(np.full(1, np.inf, np.float32))),),
     )
     nodes = [helper.make_node("Min", ["x", "best_in"], ["best_out"]), helper.make_node("Identity", ["best_out"], ["y"])]
     controller = Controller.load(made_by_hand(nodes, contract))

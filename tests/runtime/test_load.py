@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from exploy.contract import FORMAT_VERSION, METADATA_KEY, NO_DIGEST, Contract, Memory, Port, encode_array
+from exploy.contract import FORMAT_VERSION, METADATA_KEY, NO_DIGEST, Contract, Port, StoredMemory, encode_array
 from exploy.errors import ContractError
 from exploy.runtime import Controller
 from exploy.runtime.model_file import ModelFile
@@ -298,7 +298,7 @@ def test_memories_that_differ_from_each_other_cannot_be_fed_back() -> None:
         decimation=1,
         inputs=(Port("x", "float32", (1,)), Port("h_in", "float32", (2,))),
         outputs=(Port("h_out", "float32", (1,)),),
-        memories=(Memory("h", "h_in", "h_out", encode_array(np.zeros(1, np.float32))),),
+        memories=(StoredMemory("h", "h_in", "h_out", encode_array(np.zeros(1, np.float32))),),
     )
     with pytest.raises(ContractError, match="'h_in' and 'h_out' have different types or shapes"):
         Controller.load(made_by_hand([helper.make_node("Neg", ["x"], ["h_out"])], contract))

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from exploy.contract import METADATA_KEY, Contract, Kind, Memory, Port, encode_array
+from exploy.contract import METADATA_KEY, Contract, Port, PortKind, StoredMemory, encode_array
 from exploy.demo.cart_pole import CartPole
 from exploy.demo.exportable import ExportableCartPole
 from exploy.demo.policy import load_trained_actor
@@ -92,9 +92,9 @@ def overflowing_file() -> bytes:
     """One rate: y = x, and a memory that adds x up, which nothing shows until it is no longer finite."""
     contract = Contract(
         decimation=1,
-        inputs=(Port("x", "float32", (1,)), Port("total_in", "float32", (1,), kind=Kind.MEMORY)),
-        outputs=(Port("y", "float32", (1,)), Port("total_out", "float32", (1,), kind=Kind.MEMORY)),
-        memories=(Memory("total", "total_in", "total_out", encode_array(np.zeros(1, np.float32))),),
+        inputs=(Port("x", "float32", (1,)), Port("total_in", "float32", (1,), kind=PortKind.MEMORY)),
+        outputs=(Port("y", "float32", (1,)), Port("total_out", "float32", (1,), kind=PortKind.MEMORY)),
+        memories=(StoredMemory("total", "total_in", "total_out", encode_array(np.zeros(1, np.float32))),),
     )
     nodes = [helper.make_node("Identity", ["x"], ["y"]), helper.make_node("Add", ["total_in", "x"], ["total_out"])]
     return made_by_hand(nodes, contract)
@@ -118,12 +118,12 @@ def recurrent_file(with_is_init: bool = True, batch: int | str = 1) -> bytes:
     The memory starts from 10, so that it shows whether the start value or is_init was used.
     """
     shape = (batch, 2)
-    is_init = (Port("is_init", "bool", (batch, 1), kind=Kind.IS_INIT),) if with_is_init else ()
+    is_init = (Port("is_init", "bool", (batch, 1), kind=PortKind.IS_INIT),) if with_is_init else ()
     contract = Contract(
         decimation=1,
-        inputs=(Port("x", "float32", shape), Port("h_in", "float32", shape, kind=Kind.MEMORY), *is_init),
-        outputs=(Port("y", "float32", shape), Port("h_out", "float32", shape, kind=Kind.MEMORY)),
-        memories=(Memory("h", "h_in", "h_out", encode_array(np.full((1, 2), 10.0, np.float32))),),
+        inputs=(Port("x", "float32", shape), Port("h_in", "float32", shape, kind=PortKind.MEMORY), *is_init),
+        outputs=(Port("y", "float32", shape), Port("h_out", "float32", shape, kind=PortKind.MEMORY)),
+        memories=(StoredMemory("h", "h_in", "h_out", encode_array(np.full((1, 2), 10.0, np.float32))),),
     )
     nodes = [
         helper.make_node("Where", ["is_init", "zero", "h_in"], ["h"])

@@ -25,7 +25,7 @@ from torchrl.envs import (
 )
 
 from exploy import Severity, check_environment
-from exploy.errors import EnvironmentError
+from exploy.errors import InvalidEnvironmentError
 from exploy.exporter.core.evaluator import evaluate
 from exploy.exporter.core.exporter import export_environment_as_onnx
 from exploy.exporter.core.session_wrapper import SessionWrapper
@@ -90,11 +90,11 @@ def test_nothing_is_found_in_an_environment_that_is_wrapped_right() -> None:
 
 
 def test_unsuitable_environments_are_refused() -> None:
-    with pytest.raises(EnvironmentError, match="TransformedEnv of torchrl is needed, got GymEnv"):
+    with pytest.raises(InvalidEnvironmentError, match="TransformedEnv of torchrl is needed, got GymEnv"):
         TorchRlEnvironment(GymEnv("Pendulum-v1"))
     several = TransformedEnv(SerialEnv(2, lambda: GymEnv("Pendulum-v1")))
-    with pytest.raises(EnvironmentError, match=r"one robot, got a batch size of \(2,\)"):
+    with pytest.raises(InvalidEnvironmentError, match=r"one robot, got a batch size of \(2,\)"):
         TorchRlEnvironment(several)
     base = ScriptedEnv({"observation": noise(20, 4)}, Unbounded((2,)))
-    with pytest.raises(EnvironmentError, match=r"VecNormV2 changes its statistics.*Freeze"):
+    with pytest.raises(InvalidEnvironmentError, match=r"VecNormV2 changes its statistics.*Freeze"):
         TorchRlEnvironment(TransformedEnv(base, VecNormV2(in_keys=["observation"])))

@@ -15,7 +15,7 @@ from torchrl.data import Unbounded
 from torchrl.envs import BatchSizeTransform, Compose, InitTracker, TransformedEnv, set_exploration_type
 from torchrl.modules import MLP, GRUModule, LSTMModule, ProbabilisticActor, TanhNormal
 
-from exploy.contract import Kind
+from exploy.contract import PortKind
 from exploy.errors import PolicyError
 from exploy.exporter.frameworks.torchrl import actor_from_policy, export_policy
 from exploy.runtime import Controller
@@ -60,7 +60,7 @@ def test_hidden_states_are_memories_that_start_anew_after_a_reset(
     controller = assert_runs_as_in(env, policy, path, base, 600)
     names = [memory.name for memory in controller.contract.memories]
     assert names == [key for key in module.in_keys if key not in ("observation", "is_init")]
-    assert [port.kind for port in controller.contract.inputs if port.name == "is_init"] == [Kind.IS_INIT]
+    assert [port.kind for port in controller.contract.inputs if port.name == "is_init"] == [PortKind.IS_INIT]
     assert controller.contract.outputs[0].name == "action"
 
 

@@ -7,7 +7,7 @@ import onnx
 import pytest
 import torch
 
-from exploy.errors import EnvironmentError, FileFormatError
+from exploy.errors import FileFormatError, InvalidEnvironmentError
 from exploy.exporter.core.actor import ExportableActor, add_actor_memory
 from exploy.exporter.core.components import Input, Memory, Output
 from exploy.exporter.core.evaluator import evaluate
@@ -79,7 +79,7 @@ def rewrite(folder: Path, change) -> None:
 
 
 def scale_sub_step_gain(graph: onnx.GraphProto) -> None:
-    """Make the sub-step path use another gain than the policy step."""
+    """Make the sub-step use another gain than the policy step."""
     choice = next(node for node in graph.node if node.op_type == "If")
     branch = next(attribute.g for attribute in choice.attribute if attribute.name == "else_branch")
     multiply = next(node for node in branch.node if node.op_type == "Mul")
@@ -295,9 +295,9 @@ def test_has_terminal_is_false_in_a_test_run():
 def test_no_steps_are_an_error(num_steps, tmp_path: Path):
     env, actor = Controlled(), make_actor(8)
     session = export(env, actor, tmp_path)
-    with pytest.raises(EnvironmentError, match="num_steps of 1 or more"):
+    with pytest.raises(InvalidEnvironmentError, match="num_steps of 1 or more"):
         run(env, session, num_steps)
-    with pytest.raises(EnvironmentError, match="reset_from_onnx_counter_steps"):
+    with pytest.raises(InvalidEnvironmentError, match="reset_from_onnx_counter_steps"):
         run(env, session, 1, reset_from_onnx_counter_steps=-1)
 
 
@@ -333,7 +333,7 @@ def test_a_step_that_returns_something_else_is_refused(result, tmp_path: Path):
 
     env, actor = Wrong(), make_actor(8)
     session = export(env, actor, tmp_path)
-    with pytest.raises(EnvironmentError, match=r"step\(\) must return"):
+    with pytest.raises(InvalidEnvironmentError, match=r"step\(\) must return"):
         run(env, session)
 
 

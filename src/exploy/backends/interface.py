@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from exploy.capture.program import MemoryPort, Program
+from exploy.capture.program import Program, ProgramMemory
 from exploy.contract import STEP_COUNT
 
 
@@ -77,7 +77,7 @@ def unread_memories(program: Program, reads: dict[str, set[str]]) -> set[str]:
     return {memory.name for memory in carried if not _is_read(memory, carried, reads)}
 
 
-def _is_read(memory: MemoryPort, carried: list[MemoryPort], reads: dict[str, set[str]]) -> bool:
+def _is_read(memory: ProgramMemory, carried: list[ProgramMemory], reads: dict[str, set[str]]) -> bool:
     seen: set[str] = set()
     pending = [memory]
     outputs = {item.output_name: item for item in carried}

@@ -59,7 +59,7 @@ class Region:
         return [*self.arguments, *self.accesses]
 
 
-def refuse_overlapping_arguments(named: dict[str, torch.Tensor]) -> None:
+def require_disjoint_arguments(named: dict[str, torch.Tensor]) -> None:
     """Check that no two registered tensors share memory, and none shares memory with itself.
 
     Raises:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import torch
 from torch.nn.parameter import is_lazy
 
-from exploy.capture.aliases import refuse_overlapping_arguments, tie_aliases
+from exploy.capture.aliases import require_disjoint_arguments, tie_aliases
 from exploy.capture.frozen import frozen_tensors
 from exploy.capture.graph_module import own_module
 from exploy.capture.initial_memory import initial_values
 from exploy.capture.masks import replace_constant_masks, replace_masked_writes
 from exploy.capture.pipeline import Pipeline
-from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, MemoryPort, Port, Program
+from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program, ProgramInput, ProgramMemory
 from exploy.capture.recording import STAGE, mutated_arguments
 from exploy.capture.sensitivity import Sensitivity
 from exploy.capture.two_rates import OBSERVE, TwoRates, split_rates
@@ -24,7 +24,7 @@ from exploy.environment.components import Input, Memory, Output, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.tensor_copies import cpu_copy
 from exploy.errors import ActorError, ComponentError
-from exploy.live.attribute_paths import identifier_from_path, index_paths
+from exploy.live.attribute_paths import identifier_from_attr_path, index_paths
 from exploy.live.geometry import Geometry
 from exploy.live.object_graph import resolve_in
 from exploy.live.roots import live_objects
@@ -53,15 +53,15 @@ def capture(
 
     Raises:
         CaptureError: If the pipeline cannot be expressed as a graph; the message names the line.
-        ComponentError, ActorError, EnvironmentError: If what the callbacks, actor or environment return does not fit.
+        ComponentError, ActorError, InvalidEnvironmentError: If what callbacks, actor or environment return is wrong.
     """
-    _refuse_lazy_parameters(actor)
+    _require_initialized_parameters(actor)
     roots = live_objects(env, actor)
     pipeline = Pipeline(env, actor)
     arguments = {component.input_name: component.fetch() for component in pipeline.inputs}
     for component in pipeline.inputs:
-        _check_dtype(component, arguments[component.input_name])
-    refuse_overlapping_arguments(arguments)
+        _require_file_dtype(component, arguments[component.input_name])
+    require_disjoint_arguments(arguments)
     initial = initial_values(env, actor, roots, initial_memory or {})
     with Snapshot(roots) as snapshot:
         pipeline.record(snapshot, list(arguments.values()))
@@ -79,12 +79,12 @@ class _Builder:
 
     def build(self) -> Program:
         recording, pipeline = self.pipeline.recording, self.pipeline
-        self._check_shapes()
-        paths = index_paths(self.roots)
+        self._require_constant_shapes()
+        attr_paths = index_paths(self.roots)
         modules = [value for value in self.roots.values() if isinstance(value, torch.nn.Module)]
         replace_masked_writes(recording)
         regions = tie_aliases(recording)
-        stored = self._declared(frozen_tensors(recording, regions, paths, modules))
+        stored = self._declared(frozen_tensors(recording, regions, attr_paths, modules))
         replace_constant_masks(recording)
         written = self._written_by_observations()
         after_policy, after_sub_step = pipeline.boundaries[:2]
@@ -104,10 +104,12 @@ class _Builder:
         program = Program(
             module=module,
             inputs=[
-                Port(name, cpu_copy(value)) for name, value in self.arguments.items() if name in self._input_names()
+                ProgramInput(name, cpu_copy(value))
+                for name, value in self.arguments.items()
+                if name in self._input_names()
             ],
             memories=[*memories, *carried],
-            default_outputs=[*default, *carried_outputs],
+            policy_step_outputs=[*default, *carried_outputs],
             sub_step_outputs=[*after_sub_step.outputs, *carried_outputs],
             frozen=[],
             parameter_names=names,
@@ -135,11 +137,11 @@ class _Builder:
     def _input_names(self) -> list[str]:
         return [item.input_name for item in self.pipeline.inputs if not isinstance(item, Memory)]
 
-    def _check_shapes(self) -> None:
+    def _require_constant_shapes(self) -> None:
         """Check that every component has a type that files know, and that inputs keep their shape and type."""
         for output in self.pipeline.outputs:
             clone = self.pipeline.boundaries[0].outputs[output.output_name]
-            _check_dtype(output, self.pipeline.recording.tensors[clone])
+            _require_file_dtype(output, self.pipeline.recording.tensors[clone])
         for item in self.pipeline.inputs:
             before = self.arguments[item.input_name]
             for boundary in self.pipeline.boundaries:
@@ -167,9 +169,9 @@ class _Builder:
     def _memory_components(self) -> list[Memory]:
         return self.pipeline.env.context_manager().get_memory_components()
 
-    def _memories(self, written: set[str]) -> list[MemoryPort]:
+    def _memories(self, written: set[str]) -> list[ProgramMemory]:
         return [
-            MemoryPort(
+            ProgramMemory(
                 name=item.name,
                 input_name=item.input_name,
                 output_name=item.output_name,
@@ -179,20 +181,20 @@ class _Builder:
             for item in self._memory_components()
         ]
 
-    def _carried(self, rates: TwoRates, taken: set[str]) -> list[MemoryPort]:
+    def _carried(self, rates: TwoRates, taken: set[str]) -> list[ProgramMemory]:
         ports = []
         for place, where in zip(rates.carried, rates.carried_to, strict=True):
             named = self.pipeline.carried_paths.find(place)
-            name = _unused(identifier_from_path(named.path) if named else "carried", taken)
+            name = _unused(identifier_from_attr_path(named.attr_path) if named else "carried", taken)
             taken.add(name)
             ports.append(
-                MemoryPort(
+                ProgramMemory(
                     name=name,
                     input_name=f"memory.{name}.in",
                     output_name=f"memory.{name}.out",
                     initial=torch.zeros(place.shape, dtype=place.dtype),
                     carried=True,
-                    path=named.path if named else None,
+                    attr_path=named.attr_path if named else None,
                     where=where,
                 )
             )
@@ -205,7 +207,7 @@ def _unused(name: str, taken: set[str]) -> str:
     return next(f"{name}_{number}" for number in itertools.count(2) if f"{name}_{number}" not in taken)
 
 
-def _refuse_lazy_parameters(actor: torch.nn.Module) -> None:
+def _require_initialized_parameters(actor: torch.nn.Module) -> None:
     lazy = [name for name, parameter in actor.named_parameters() if is_lazy(parameter)]
     if lazy:
         raise ActorError(
@@ -213,7 +215,7 @@ def _refuse_lazy_parameters(actor: torch.nn.Module) -> None:
         )
 
 
-def _check_dtype(component: Input | Output, tensor: torch.Tensor) -> None:
+def _require_file_dtype(component: Input | Output, tensor: torch.Tensor) -> None:
     if tensor.dtype not in _DTYPES:
         raise ComponentError(
             f"{component} is of {describe(tensor)}, a type that numpy or ONNX does not have. "

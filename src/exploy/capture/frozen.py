@@ -25,12 +25,12 @@ class _Entry:
     tensor: torch.Tensor
     is_weight: bool
     elements: list[np.ndarray] = field(default_factory=list)
-    constants: list[str] = field(default_factory=list)
+    buffers: list[str] = field(default_factory=list)
     is_written: bool = False
 
 
 def frozen_tensors(
-    recording: Recording, regions: list[Region], paths: PathIndex, modules: Iterable[torch.nn.Module]
+    recording: Recording, regions: list[Region], attr_paths: PathIndex, modules: Iterable[torch.nn.Module]
 ) -> list[FrozenTensor]:
     """Every outside tensor that was read and is neither registered nor a literal; weights of modules marked as such."""
     weights = {tensor.data_ptr() for module in modules for tensor in tensors_of(module).values()}
@@ -40,18 +40,18 @@ def frozen_tensors(
             continue
         for access in region.accesses:
             tensor = recording.tensor(access.node)
-            named = paths.find(access.geometry)
+            named = attr_paths.find(access.geometry)
             if tensor is None or (named is None and _is_literal(access.node)):
                 continue
             is_weight = tensor.data_ptr() in weights
             elements = None if is_weight and not region.arguments else _unregistered(region, access)
             if elements is not None and not elements.size:
                 continue
-            name = named.path if named else f"unnamed_{len(entries)}"
+            name = named.attr_path if named else f"unnamed_{len(entries)}"
             entry = entries.setdefault(name, _Entry(access.where, named, tensor, is_weight))
             if elements is not None:
                 entry.elements.append(elements)
-            entry.constants.append(_constant(region, access))
+            entry.buffers.append(_constant(region, access))
             entry.is_written |= region.written
     return [_frozen(name, entry) for name, entry in entries.items()]
 
@@ -73,7 +73,7 @@ def _frozen(name: str, entry: _Entry) -> FrozenTensor:
         shape=array.shape,
         elements=elements,
         value=value,
-        constants=frozenset(entry.constants),
+        buffers=frozenset(entry.buffers),
         is_written=entry.is_written,
         is_weight=entry.is_weight,
         live=None if entry.named else entry.tensor.detach(),

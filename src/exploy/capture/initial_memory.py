@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import torch
 
 from exploy.environment.actor import ExportableActor
-from exploy.environment.checks import checked_tensor
 from exploy.environment.components import Memory, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.tensor_copies import cpu_copy, to_numpy
+from exploy.environment.validation import validated_tensor
 from exploy.errors import ComponentError
 from exploy.live.geometry import Geometry
 from exploy.live.snapshot import Snapshot
@@ -55,7 +55,7 @@ def _after_actor_reset(
     }
     if not owned:
         return {}
-    batch_size = checked_tensor(env, "empty_actor_observations").shape[0]
+    batch_size = validated_tensor(env, "empty_actor_observations").shape[0]
     snapshot = Snapshot(roots)
     with snapshot, snapshot.gradient_mode():
         actor.reset(torch.ones(batch_size, dtype=torch.bool, device=env.empty_actions().device))

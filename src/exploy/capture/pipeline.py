@@ -16,11 +16,11 @@ from exploy.capture.two_rates import (
     Boundary,
 )
 from exploy.environment.actor import ExportableActor
-from exploy.environment.checks import checked_tensor
 from exploy.environment.components import Input, Memory, Output, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.stages import Stages
-from exploy.errors import ActorError, EnvironmentError, ExployError
+from exploy.environment.validation import validated_tensor
+from exploy.errors import ActorError, ExployError, InvalidEnvironmentError
 from exploy.live.attribute_paths import PathIndex, index_paths
 from exploy.live.geometry import Geometry
 from exploy.live.location import raising_line, runs_stages
@@ -60,7 +60,7 @@ class Pipeline:
 
         Raises:
             CaptureError: If a traced value leaves torch.
-            EnvironmentError, ActorError: If observations or actions do not fit.
+            InvalidEnvironmentError, ActorError: If observations or actions do not fit.
         """
 
         def run(*_: torch.Tensor) -> None:
@@ -71,7 +71,7 @@ class Pipeline:
 
     def _run(self) -> None:
         stages, recording = Stages(self.env, self.actor), self.recording
-        observations = self._checked_observations(stages.observe())
+        observations = self._validated_observations(stages.observe())
         self.observations = recording.node_of(observations.clone())
         recording.end_stage(OBSERVE)
         self.rebound_by_observations = self._rebound_memories()
@@ -85,18 +85,18 @@ class Pipeline:
             stages.sub_step()
             self._end_step(stage)
 
-    def _checked_observations(self, observations: torch.Tensor) -> torch.Tensor:
-        expected = checked_tensor(self.env, "empty_actor_observations")
+    def _validated_observations(self, observations: torch.Tensor) -> torch.Tensor:
+        expected = validated_tensor(self.env, "empty_actor_observations")
         if not isinstance(observations, torch.Tensor) or observations.shape != expected.shape:
             got = describe(observations) if isinstance(observations, torch.Tensor) else type(observations).__name__
-            raise EnvironmentError(
+            raise InvalidEnvironmentError(
                 f"compute_observations() must return a tensor of {describe(expected)}, as empty_actor_observations() "
                 f"does; got {got}."
             )
         return observations
 
     def _act(self, stages: Stages, observations: torch.Tensor) -> torch.Tensor:
-        expected = checked_tensor(self.env, "empty_actions")
+        expected = validated_tensor(self.env, "empty_actions")
         try:
             actions = stages.act(observations)
         except ExployError:

@@ -22,7 +22,7 @@ _RANDOM_WHILE_TRAINING = ("lstm", "gru", "rnn_tanh", "rnn_relu", "scaled_dot_pro
 
 
 @dataclass(frozen=True)
-class Port:
+class ProgramInput:
     """A named tensor that goes into the program."""
 
     name: str
@@ -30,7 +30,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class MemoryPort:
+class ProgramMemory:
     """A value that the program gives back and takes again at the next call.
 
     `carried` ones were not registered: they cross from the policy step to its sub-steps and have no meaning before
@@ -43,7 +43,7 @@ class MemoryPort:
     initial: torch.Tensor
     carried: bool = False
     written_by_observations: bool = False
-    path: str | None = None
+    attr_path: str | None = None
     where: str = ""
 
 
@@ -61,14 +61,14 @@ class RandomOperator:
 
 @dataclass(frozen=True)
 class Sources:
-    """What a result is computed from: ports, constants by the name of the buffer, random operators."""
+    """What a result is computed from: ports, buffers of its module, random operators."""
 
     inputs: frozenset[str] = frozenset()
-    constants: frozenset[str] = frozenset()
+    buffers: frozenset[str] = frozenset()
     random: frozenset[RandomOperator] = frozenset()
 
     def __or__(self, other: "Sources") -> "Sources":
-        return Sources(self.inputs | other.inputs, self.constants | other.constants, self.random | other.random)
+        return Sources(self.inputs | other.inputs, self.buffers | other.buffers, self.random | other.random)
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class FrozenTensor:
     """A tensor of the environment that was read, not registered, and is stored in the program with its value.
 
     Its name is the path that leads to it; where there is none, it has a number for a name and `live` is its memory.
-    Where ports cover a part of it, `elements` are the positions of the rest in the flattened tensor. `constants`
-    are the buffers of the program's module that hold it; `is_written` says whether the pipeline writes to it as well,
+    Where ports cover a part of it, `elements` are the positions of the rest in the flattened tensor. `buffers`
+    are those of the program's module that hold it; `is_written` says whether the pipeline writes to it as well,
     `is_weight` whether it is a parameter or buffer of a known module. `declared` is the name under which the user
     has declared it to be a constant.
     """
@@ -87,7 +87,7 @@ class FrozenTensor:
     shape: tuple[int, ...]
     elements: np.ndarray | None
     value: np.ndarray
-    constants: frozenset[str]
+    buffers: frozenset[str]
     is_written: bool
     is_weight: bool = False
     declared: str | None = None
@@ -107,17 +107,17 @@ class FrozenTensor:
 
 @dataclass(frozen=True)
 class Program:
-    """Both paths of an environment as one graph module without side effects.
+    """Policy step and sub-step of an environment as one graph module without side effects.
 
-    The module takes the values of `inputs` and `memories` in that order, and returns the values of `default_outputs`
-    followed by those of `sub_step_outputs`. Inputs and memories may have any size along the axis that `batch_axes` has
-    for them.
+    The module takes the values of `inputs` and `memories` in that order, and returns those of `policy_step_outputs` and
+    then those of `sub_step_outputs`. Inputs and memories may have any size along the axis that `batch_axes` has for
+    them.
     """
 
     module: fx.GraphModule
-    inputs: list[Port]
-    memories: list[MemoryPort]
-    default_outputs: list[str]
+    inputs: list[ProgramInput]
+    memories: list[ProgramMemory]
+    policy_step_outputs: list[str]
     sub_step_outputs: list[str]
     frozen: list[FrozenTensor]
     weights: list[FrozenTensor] = field(default_factory=list)
@@ -125,7 +125,7 @@ class Program:
     batch_axes: dict[str, int] = field(default_factory=dict)
 
     @property
-    def stored(self) -> list[FrozenTensor]:
+    def frozen_and_weights(self) -> list[FrozenTensor]:
         """All that is kept with its present value: frozen tensors, then weights."""
         return [*self.frozen, *self.weights]
 
@@ -148,19 +148,19 @@ class Program:
 
     @cached_property
     def sources(self) -> tuple[dict[str, Sources], dict[str, Sources]]:
-        """What each result may depend on, by name: (default outputs, sub-step outputs)."""
+        """What each result may depend on, by name: (policy step outputs, sub-step outputs)."""
         graph = self.module.graph
         ports = dict(zip((node for node in graph.nodes if node.op == "placeholder"), self.input_names, strict=True))
         found = sources_of_results(graph, lambda node: node.op != "call_function" or _draws_random_numbers(node))
         results = [_sources(nodes, ports) for nodes in found]
-        count = len(self.default_outputs)
-        default = dict(zip(self.default_outputs, results[:count], strict=True))
+        count = len(self.policy_step_outputs)
+        default = dict(zip(self.policy_step_outputs, results[:count], strict=True))
         return default, dict(zip(self.sub_step_outputs, results[count:], strict=True))
 
     @property
     def random_operators(self) -> list[RandomOperator]:
         """Operators that draw random numbers for a result, in the order of their names and lines."""
-        drawn = {operator for path in self.sources for sources in path.values() for operator in sources.random}
+        drawn = {operator for step in self.sources for sources in step.values() for operator in sources.random}
         return sorted(drawn, key=lambda operator: (operator.where, operator.name, operator.stage))
 
     @property
@@ -171,8 +171,8 @@ class Program:
         while True:
             reached = {
                 name
-                for path in self.sources
-                for name, sources in path.items()
+                for step in self.sources
+                for name, sources in step.items()
                 if sources.random or any(memories.get(source) in random for source in sources.inputs)
             }
             if reached == random:
@@ -186,22 +186,22 @@ class Program:
         gone = [memory for memory in self.memories if memory.name in names]
         gone_outputs = {memory.output_name for memory in gone}
         module = copy.deepcopy(self.module)
-        _drop_results(module, [name in gone_outputs for name in self.default_outputs + self.sub_step_outputs])
+        _drop_results(module, [name in gone_outputs for name in self.policy_step_outputs + self.sub_step_outputs])
         _bind_arguments(module, {self.input_names.index(memory.input_name): memory.initial for memory in gone})
         return dataclasses.replace(
             self,
             module=module,
             memories=[memory for memory in self.memories if memory.name not in names],
-            default_outputs=[name for name in self.default_outputs if name not in gone_outputs],
+            policy_step_outputs=[name for name in self.policy_step_outputs if name not in gone_outputs],
             sub_step_outputs=[name for name in self.sub_step_outputs if name not in gone_outputs],
         )
 
     def run(self, values: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-        """Compute both paths from the same values, by name: (default outputs, sub-step outputs)."""
+        """Compute policy step and sub-step from the same values, by name: (policy step outputs, sub-step outputs)."""
         with torch.no_grad():
             results = self.module(*(values[name] for name in self.input_names))
-        count = len(self.default_outputs)
-        default = dict(zip(self.default_outputs, results[:count], strict=True))
+        count = len(self.policy_step_outputs)
+        default = dict(zip(self.policy_step_outputs, results[:count], strict=True))
         return default, dict(zip(self.sub_step_outputs, results[count:], strict=True))
 
 
@@ -240,7 +240,7 @@ def _bind_arguments(module: fx.GraphModule, values: dict[int, torch.Tensor]) -> 
 def _sources(nodes: set[fx.Node], ports: dict[fx.Node, str]) -> Sources:
     return Sources(
         inputs=frozenset(ports[node] for node in nodes if node.op == "placeholder"),
-        constants=frozenset(str(node.target) for node in nodes if node.op == "get_attr"),
+        buffers=frozenset(str(node.target) for node in nodes if node.op == "get_attr"),
         random=frozenset(
             RandomOperator(str(node.target), node.meta.get(STAGE, ""), node.meta.get(WHERE, UNKNOWN))
             for node in nodes

@@ -30,14 +30,14 @@ class Sensitivity:
             frozen: The tensor.
             elements: Flags for those of its elements to change, if not all; all where they are not stored one by one.
         """
-        read = {name for step in self._program.sources for sources in step.values() for name in sources.constants}
-        constants = read & frozen.constants
-        return bool(constants) and any(self._shows(frozen, constants, elements, scale) for scale in _SCALES)
+        read = {name for step in self._program.sources for sources in step.values() for name in sources.buffers}
+        buffers = read & frozen.buffers
+        return bool(buffers) and any(self._shows(frozen, buffers, elements, scale) for scale in _SCALES)
 
-    def _shows(self, frozen: FrozenTensor, constants: set[str], elements: np.ndarray | None, scale: float) -> bool:
+    def _shows(self, frozen: FrozenTensor, buffers: set[str], elements: np.ndarray | None, scale: float) -> bool:
         generator = torch.Generator().manual_seed(0)
         changed = {}
-        for name in constants:
+        for name in buffers:
             constant = self._program.module.get_buffer(name)
             changed[name] = disturbed(constant, generator, scale)
             if elements is not None and tuple(constant.shape) == frozen.shape:
@@ -63,10 +63,10 @@ class Sensitivity:
         except Exception:
             return examples, self._results(examples)
 
-    def _results(self, values: dict[str, torch.Tensor], constants: dict[str, torch.Tensor] | None = None) -> Results:
-        """All results with other values of some constants, and always the same random numbers."""
+    def _results(self, values: dict[str, torch.Tensor], buffers: dict[str, torch.Tensor] | None = None) -> Results:
+        """All results with other values of some buffers, and always the same random numbers."""
         with torch.no_grad(), torch.random.fork_rng(devices=()):
             torch.manual_seed(0)
             arguments = tuple(values[name] for name in self._program.input_names)
-            results: Results = torch.func.functional_call(self._program.module, constants or {}, arguments)
+            results: Results = torch.func.functional_call(self._program.module, buffers or {}, arguments)
         return results

@@ -40,7 +40,7 @@ class Boundary:
 
 @dataclass(frozen=True)
 class TwoRates:
-    """One graph that computes both paths; its arguments are the ports, then the carried values.
+    """One graph that computes policy step and sub-step; its arguments are the ports, then the carried values.
 
     Carried values are state that crosses the rate boundary without being registered, here by where it lay in memory
     and by the line of code that reads it.
@@ -53,7 +53,7 @@ class TwoRates:
 
 @dataclass
 class _Splitter:
-    """Emits the first path, and knows what of it the second one reads."""
+    """Emits the policy step, and knows what of it the second one reads."""
 
     recording: Recording
     regions: list[Region]
@@ -193,7 +193,7 @@ class _Splitter:
 
 @dataclass
 class _SubStep:
-    """Emits the second path: roots at their values after the policy step, views of them, then the recorded nodes."""
+    """Emits the sub-step: roots at their values after the policy step, views of them, then the recorded nodes."""
 
     splitter: _Splitter
     ports: dict[str, fx.Node]
@@ -255,23 +255,23 @@ def split_rates(
     regions: list[Region],
     boundary: Boundary,
     port_names: list[str],
-    default_outputs: list[fx.Node],
+    policy_step_outputs: list[fx.Node],
     sub_step_outputs: list[fx.Node],
 ) -> TwoRates:
-    """Build one graph with the results of both paths.
+    """Build one graph with the results of policy step and sub-step.
 
     Args:
         recording: A recording with the stages of one policy step and two sub-steps, aliases tied.
         regions: The regions that tying the aliases has found.
         boundary: What the ports hold after the policy step.
         port_names: Names of the recording's arguments, in their order.
-        default_outputs: Nodes whose values the default path returns.
-        sub_step_outputs: Nodes of the first sub-step whose values the other path returns.
+        policy_step_outputs: Nodes whose values the policy step returns.
+        sub_step_outputs: Nodes of the first sub-step whose values the sub-step returns.
 
     Raises:
         CaptureError: If two sub-steps in a row do different things.
     """
-    return _Splitter(recording, regions, boundary).split(port_names, default_outputs, sub_step_outputs)
+    return _Splitter(recording, regions, boundary).split(port_names, policy_step_outputs, sub_step_outputs)
 
 
 def _same_plain_arguments(one: fx.Node, two: fx.Node) -> bool:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from exploy.cli.console import mark, output
 from exploy.cli.exit_codes import FOUND
-from exploy.cli.factory import need_torch
+from exploy.cli.factory import require_torch
 
 _STEPS = 500
 _SECONDS = 20.0
@@ -23,7 +23,7 @@ def run(folder: Path | None) -> None:
     Raises:
         ExployError: If something is missing, or a file cannot be written.
     """
-    need_torch()
+    require_torch()
     folder = folder or Path(tempfile.mkdtemp(prefix="exploy_demo_"))
     console = output()
     console.print("A cart that balances a pole: environment and trained policy become one file.", highlight=False)

@@ -12,7 +12,7 @@ from exploy.cli.check import print_diagnosis
 from exploy.cli.console import output
 from exploy.cli.exit_codes import FOUND
 from exploy.cli.inspect import ports_table
-from exploy.contract.wording import rates_in_words
+from exploy.contract.formatting import format_rates
 from exploy.errors import OutputPathError, UnregisteredStateError
 from exploy.runtime.model_file import ModelFile
 
@@ -44,5 +44,5 @@ def print_file(console: Console, path: Path, verified: str) -> None:
     """Print what a new file takes and gives, and by what it was verified."""
     file = ModelFile.load(path)
     console.print(ports_table(file.contract))
-    made = f"{path} ({len(file.data) / 1024:.1f} KiB): {rates_in_words(file.contract)}"
+    made = f"{path} ({len(file.data) / 1024:.1f} KiB): {format_rates(file.contract)}"
     console.print(escape(f"{made}; {verified}"), highlight=False, soft_wrap=True)

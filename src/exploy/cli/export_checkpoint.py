@@ -42,7 +42,7 @@ def run(
         raise OutputPathError(f"{target} is a folder; give the name of a file, such as {target / 'policy.onnx'}.")
     if is_for_environments:
         raise FactoryError(_OPTIONS_OF_ENVIRONMENTS)
-    factory.need_torch()
+    factory.require_torch()
     trainer = TRAINERS[library]
     export_policy = trainer.export_policy()
     parameters = inspect.signature(export_policy).parameters.values()

@@ -26,7 +26,7 @@ def load(name: str) -> "tuple[ExportableEnvironment, torch.nn.Module]":
     function = find(name)
     with users_code(f"{name}()"):
         result = function()
-    return _checked(name, result)
+    return _validated(name, result)
 
 
 def find(name: str) -> Callable[..., Any]:
@@ -38,7 +38,7 @@ def find(name: str) -> Callable[..., Any]:
     module_name, separator, attribute = name.rpartition(":")
     if not separator or not module_name or not attribute:
         raise FactoryError(f"Expected module:function, such as my_project.export:make, got {name!r}.")
-    need_torch()
+    require_torch()
     function: Callable[..., Any] | None = getattr(_module(module_name), attribute, None)
     if not callable(function):
         found = "no such thing" if function is None else f"{type(function).__name__}, which cannot be called"
@@ -70,7 +70,7 @@ def users_code(what: str, *, apart: bool = True) -> Iterator[None]:
         raise FactoryError(f"{what} raised {type(error).__name__}: {error}") from error
 
 
-def need_torch() -> None:
+def require_torch() -> None:
     """Refuse to go on without torch.
 
     Raises:
@@ -99,7 +99,7 @@ def _from_path(path: Path) -> ModuleType:
     return module
 
 
-def _checked(name: str, result: Any) -> "tuple[ExportableEnvironment, torch.nn.Module]":
+def _validated(name: str, result: Any) -> "tuple[ExportableEnvironment, torch.nn.Module]":
     import torch
 
     from exploy.environment.exportable_environment import ExportableEnvironment

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from exploy.cli.console import output, print_json
 from exploy.contract import Contract
-from exploy.contract.wording import elements_in_words, rates_in_words, shape_in_words
+from exploy.contract.formatting import format_elements, format_rates, format_shape
 from exploy.runtime.model_file import ModelFile
 
 
@@ -56,7 +56,7 @@ def _print_head(console: Console, path: Path, file: ModelFile) -> None:
     rows = {
         "file": str(path),
         "size": f"{len(file.data) / 1024:.1f} KiB, {_format(contract)}",
-        "rates": rates_in_words(contract),
+        "rates": format_rates(contract),
         "made": f"{made.date or 'unknown'} with {versions or 'unknown'}",
         "git": f"{made.git.commit[:12]}{' with changes' if made.git.changed else ''}" if made.git else None,
         "source": json.dumps(dict(made.model_source)) if made.model_source else None,
@@ -81,10 +81,10 @@ def ports_table(contract: Contract) -> Table:
                     direction,
                     escape(port.name),
                     port.dtype,
-                    shape_in_words(port),
+                    format_shape(port),
                     escape(port.kind or ""),
                     escape(port.unit or ""),
-                    escape(elements_in_words(port)),
+                    escape(format_elements(port)),
                 )
     return table
 

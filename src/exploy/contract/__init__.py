@@ -14,11 +14,11 @@ from exploy.contract.parts import (
     Frozen,
     GitCommit,
     GoldenTrace,
-    Kind,
-    Memory,
     ObservationTerm,
     Port,
+    PortKind,
     Provenance,
+    StoredMemory,
 )
 from exploy.contract.terms import terms_of
 
@@ -32,8 +32,8 @@ __all__ = [
     "Frozen",
     "GitCommit",
     "GoldenTrace",
-    "Kind",
-    "Memory",
+    "PortKind",
+    "StoredMemory",
     "ObservationTerm",
     "Port",
     "Provenance",

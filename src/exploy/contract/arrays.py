@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 
 import numpy as np
 
-from exploy.contract.forms import Constraint, Size, keywords
+from exploy.contract.field_schema import Constraint, Size, keywords
 
 
 class EncodedArray(TypedDict):

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
-from exploy.contract.forms import REQUIRED, STORED, Count, Part, Seconds, keywords, matching
+from exploy.contract.field_schema import REQUIRED, STORED, Count, Part, Seconds, keywords, matching
 from exploy.contract.parts import (
     FORMAT_VERSION,
     METADATA_KEY,
     NO_DIGEST,
     Frozen,
     GoldenTrace,
-    Memory,
     ObservationTerm,
     Port,
     Provenance,
+    StoredMemory,
 )
 from exploy.contract.reading import read_part
 from exploy.errors import ContractError
@@ -55,7 +55,7 @@ class Contract(Part):
     decimation: Count
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    memories: tuple[Memory, ...]
+    memories: tuple[StoredMemory, ...]
     frozen: tuple[Frozen, ...] = field(default=(), metadata=REQUIRED)
     unused_inputs: tuple[str, ...] = field(default=(), metadata=REQUIRED)
     sub_step_inputs: Mapping[str, list[str]] = field(default_factory=dict, metadata=REQUIRED)
@@ -102,7 +102,7 @@ class Contract(Part):
         """
         try:
             document = json.loads(text)
-            _refuse_other_versions(document)
+            _require_known_version(document)
             return read_part(cls, document)
         except ContractError:
             raise
@@ -113,7 +113,7 @@ class Contract(Part):
             ) from error
 
 
-def _refuse_other_versions(document: Any) -> None:
+def _require_known_version(document: Any) -> None:
     """Done before anything else is read, since another major version may have quite another form.
 
     Raises:

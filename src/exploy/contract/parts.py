@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from exploy.contract.arrays import NumberType, StoredArray, decode_array, digest
-from exploy.contract.forms import ALL_DIFFERENT, NOT_EMPTY, REQUIRED, Count, Part, Size, keywords
+from exploy.contract.field_schema import ALL_DIFFERENT, NOT_EMPTY, REQUIRED, Count, Part, Size, keywords
 
 METADATA_KEY = "exploy.contract"
 FORMAT_VERSION = "1.0"
@@ -19,7 +19,7 @@ Limits = tuple[float | None, float | None]
 LimitsOfElements = Annotated[tuple[Limits, ...], NOT_EMPTY]
 
 
-class Kind:
+class PortKind:
     """Kinds of ports that the format itself gives a meaning; all others describe robot data and are free text."""
 
     STEP_COUNT = "step_count"
@@ -83,7 +83,7 @@ class Port(Part):
 
 
 @dataclass(frozen=True)
-class Memory(Part):
+class StoredMemory(Part):
     """A value that the file gives out and takes again at the next call.
 
     Args:

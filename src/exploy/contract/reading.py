@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable, Hashable, Mapping
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, is_typeddict
 
-from exploy.contract.forms import UNKNOWN, Part, fields_of, is_part, shown
+from exploy.contract.field_schema import UNKNOWN, Part, fields_of, is_part, shown
 
 Read = Callable[[Any], Any]
 _Part = TypeVar("_Part", bound=Part)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from exploy.contract.document import Contract
-from exploy.contract.forms import fields_of, is_part
+from exploy.contract.field_schema import fields_of, is_part
 from exploy.contract.parts import METADATA_KEY
 
 Schema = dict[str, Any]

@@ -7,23 +7,23 @@ import numpy as np
 
 from exploy.backends.artifact import Artifact
 from exploy.backends.interface import Interface, Tensor
-from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, MemoryPort, Program
+from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program, ProgramMemory
 from exploy.contract import (
     STEP_COUNT,
     Contract,
     Frozen,
-    Kind,
-    Memory,
     Port,
+    PortKind,
+    StoredMemory,
     digest,
     encode_array,
     terms_of,
 )
 from exploy.description.port_semantics import with_semantics
 from exploy.description.provenance import provenance_of
-from exploy.environment.checks import checked_metadata, checked_observation_names
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.tensor_copies import to_numpy
+from exploy.environment.validation import validated_metadata, validated_observation_names
 
 
 def build_contract(
@@ -39,7 +39,7 @@ def build_contract(
     Raises:
         MetadataError: If the metadata of a component does not fit its port.
     """
-    interface, names = artifact.interface, checked_observation_names(env)
+    interface, names = artifact.interface, validated_observation_names(env)
     return Contract(
         decimation=decimation,
         inputs=tuple(_port(value, env, program) for value in interface.inputs),
@@ -50,22 +50,24 @@ def build_contract(
         sub_step_inputs=interface.sub_step_inputs,
         observation_names=names,
         observation_terms=terms_of(names) if len(names) == _width(interface, OBSERVATIONS) else (),
-        random_outputs=tuple(name for name in program.default_outputs if name in program.random_outputs),
-        sim_dt=_sim_dt(checked_metadata(env)),
+        random_outputs=tuple(name for name in program.policy_step_outputs if name in program.random_outputs),
+        sim_dt=_sim_dt(validated_metadata(env)),
         provenance=provenance_of(env, model_source or {}, artifact.opset, artifact.ir_version),
         backend=backend,
     )
 
 
 def _port(value: Tensor, env: ExportableEnvironment, program: Program) -> Port:
-    own_kinds = {STEP_COUNT: Kind.STEP_COUNT, ACTIONS: Kind.ACTIONS, OBSERVATIONS: Kind.OBSERVATIONS}
-    own_kinds |= {name: Kind.MEMORY for memory in program.memories for name in (memory.input_name, memory.output_name)}
+    own_kinds = {STEP_COUNT: PortKind.STEP_COUNT, ACTIONS: PortKind.ACTIONS, OBSERVATIONS: PortKind.OBSERVATIONS}
+    own_kinds |= {
+        name: PortKind.MEMORY for memory in program.memories for name in (memory.input_name, memory.output_name)
+    }
     example = program.examples.get(value.name)
     is_finite = example is None or not bool(np.isinf(to_numpy(example)).any())
     port = Port(value.name, value.dtype, value.shape, own_kinds.get(value.name), finite=is_finite)
     if port.kind is not None:
         return port
-    described = {name: item for name, item in checked_metadata(env).items() if isinstance(item, dict)}
+    described = {name: item for name, item in validated_metadata(env).items() if isinstance(item, dict)}
     return with_semantics(port, described | env.context_manager().metadata)
 
 
@@ -87,9 +89,9 @@ def _sim_dt(metadata: dict[str, Any]) -> float | None:
     return None
 
 
-def describe_memory(memory: MemoryPort) -> Memory:
+def describe_memory(memory: ProgramMemory) -> StoredMemory:
     """What the contract says of a memory."""
-    return Memory(
+    return StoredMemory(
         name=memory.name,
         input=memory.input_name,
         output=memory.output_name,

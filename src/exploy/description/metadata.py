@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from exploy.contract import METADATA_KEY, Contract
-from exploy.environment.checks import checked_metadata
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.validation import validated_metadata
 from exploy.errors import MetadataError
 from exploy.version import __version__
 
@@ -26,7 +26,7 @@ def build_metadata(
         "model_source": to_json("model_source", model_source or {}),
         METADATA_KEY: contract.to_json(),
     }
-    for key, value in checked_metadata(env).items():
+    for key, value in validated_metadata(env).items():
         text = _storable(key, value if isinstance(value, str) else to_json(f"metadata()[{key!r}]", value))
         if properties.get(key, text) != text:
             raise MetadataError(

@@ -7,8 +7,8 @@ from typing import Any
 
 from exploy.backends.artifact import Artifact
 from exploy.backends.interface import Tensor
-from exploy.capture.program import OBSERVATIONS, MemoryPort, Program
-from exploy.contract import Contract, Kind, Memory, Port, terms_of
+from exploy.capture.program import OBSERVATIONS, Program, ProgramMemory
+from exploy.contract import Contract, Port, PortKind, StoredMemory, terms_of
 from exploy.description.environment_contract import describe_memory
 from exploy.description.provenance import provenance_of
 from exploy.errors import MetadataError
@@ -32,7 +32,7 @@ def describe_policy(
     Raises:
         MetadataError: If names do not fit the ports, or the rate is none.
     """
-    kinds = {OBSERVATIONS: Kind.OBSERVATIONS, policy.outputs[0]: Kind.ACTIONS}
+    kinds = {OBSERVATIONS: PortKind.OBSERVATIONS, policy.outputs[0]: PortKind.ACTIONS}
     kinds |= {item.name: item.kind for item in policy.inputs if item.kind is not None}
     inputs = [_port(value, program, kinds) for value in artifact.interface.inputs]
     outputs = [_port(value, program, kinds) for value in artifact.interface.outputs]
@@ -49,21 +49,21 @@ def describe_policy(
         memories=tuple(_memory(memory, state) for memory, state in zip(program.memories, policy.states, strict=True)),
         observation_names=observation_names,
         observation_terms=terms_of(observation_names),
-        random_outputs=tuple(name for name in program.default_outputs if name in program.random_outputs),
+        random_outputs=tuple(name for name in program.policy_step_outputs if name in program.random_outputs),
         backend=backend,
-        sim_dt=None if rate_hz is None else 1 / _checked_rate(rate_hz),
+        sim_dt=None if rate_hz is None else 1 / _validated_rate(rate_hz),
         provenance=provenance_of(None, model_source or {}, artifact.opset, artifact.ir_version, policy.libraries),
     )
 
 
-def _memory(memory: MemoryPort, state: PolicyState) -> Memory:
+def _memory(memory: ProgramMemory, state: PolicyState) -> StoredMemory:
     """A memory as it starts for one robot, which serves any number of them."""
     return describe_memory(dataclasses.replace(memory, initial=state.initial(1)))
 
 
 def _port(value: Tensor, program: Program, kinds: Mapping[str, str]) -> Port:
     fed_back = {name for memory in program.memories for name in (memory.input_name, memory.output_name)}
-    kind = Kind.MEMORY if value.name in fed_back else kinds.get(value.name)
+    kind = PortKind.MEMORY if value.name in fed_back else kinds.get(value.name)
     return Port(value.name, value.dtype, value.shape, kind)
 
 
@@ -96,7 +96,7 @@ def _with_names(what: str, port: Port, names: Mapping[str, Sequence[str]]) -> Po
     return dataclasses.replace(port, names=tuple(given))
 
 
-def _checked_rate(rate_hz: Any) -> float:
+def _validated_rate(rate_hz: Any) -> float:
     if isinstance(rate_hz, bool) or not isinstance(rate_hz, Real) or not 1e-9 < float(rate_hz) < 1e9:
         raise MetadataError(f"rate_hz must be the number of policy steps in a second, such as 50, got {rate_hz!r}.")
     return float(rate_hz)

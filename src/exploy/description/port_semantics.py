@@ -6,12 +6,12 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from exploy.contract import Kind, Port
+from exploy.contract import Port, PortKind
 from exploy.errors import MetadataError
 
 _GAINS = ("stiffness", "damping")
 _LISTED = ("names", *_GAINS)  # with one item for each element
-_OWN_KINDS = (Kind.STEP_COUNT, Kind.MEMORY, Kind.OBSERVATIONS, Kind.ACTIONS)
+_OWN_KINDS = (PortKind.STEP_COUNT, PortKind.MEMORY, PortKind.OBSERVATIONS, PortKind.ACTIONS)
 _WORD = r"[a-zA-Z0-9_]+"
 _KINDS = {
     rf"obj\.{_WORD}\.joints\.pos": "joint_position",
@@ -60,13 +60,13 @@ def with_semantics(port: Port, metadata: Mapping[str, Any]) -> Port:
 
 def _read(port: Port, described: dict[str, Any], width: Any) -> dict[str, Any]:
     """What metadata says of a port, in the words of the contract; None where it says nothing."""
-    gains = {name: _checked_gain(port, name, described[name], width) for name in _GAINS if name in described}
+    gains = {name: _validated_gain(port, name, described[name], width) for name in _GAINS if name in described}
     return {
-        "kind": _checked_kind(port, described.get("kind")),
-        "names": _checked_names(port, described.get("names"), width),
-        "unit": _checked_text(port, "unit", described.get("unit")),
-        "frame": _checked_text(port, "frame", described.get("frame")),
-        "limits": _checked_limits(port, described.get("limits"), width),
+        "kind": _validated_kind(port, described.get("kind")),
+        "names": _validated_names(port, described.get("names"), width),
+        "unit": _validated_text(port, "unit", described.get("unit")),
+        "frame": _validated_text(port, "frame", described.get("frame")),
+        "limits": _validated_limits(port, described.get("limits"), width),
         "gains": gains or None,
     }
 
@@ -100,22 +100,22 @@ def _fits(values: Any, width: Any) -> bool:
     return isinstance(values, list | tuple) and len(values) == width
 
 
-def _checked_kind(port: Port, kind: Any) -> str | None:
+def _validated_kind(port: Port, kind: Any) -> str | None:
     if kind in _OWN_KINDS:
         raise MetadataError(
             f"The metadata of {port.name!r} says kind = {kind!r}, which the file format uses for its own ports. "
             "Choose another word."
         )
-    return _checked_text(port, "kind", kind)
+    return _validated_text(port, "kind", kind)
 
 
-def _checked_text(port: Port, key: str, value: Any) -> str | None:
+def _validated_text(port: Port, key: str, value: Any) -> str | None:
     if value is not None and not isinstance(value, str):
         raise _refusal(port, key, "a text", value)
     return value
 
 
-def _checked_names(port: Port, names: Any, width: Any) -> tuple[str, ...] | None:
+def _validated_names(port: Port, names: Any, width: Any) -> tuple[str, ...] | None:
     if names is None:
         return None
     if not _fits(names, width) or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
@@ -123,13 +123,13 @@ def _checked_names(port: Port, names: Any, width: Any) -> tuple[str, ...] | None
     return tuple(names)
 
 
-def _checked_gain(port: Port, key: str, values: Any, width: Any) -> tuple[float, ...]:
+def _validated_gain(port: Port, key: str, values: Any, width: Any) -> tuple[float, ...]:
     if not _fits(values, width) or not all(_is_number(value) for value in values):
         raise _refusal(port, key, f"{width} numbers, one for each element", values)
     return tuple(float(value) for value in values)
 
 
-def _checked_limits(port: Port, limits: Any, width: Any) -> tuple[Any, ...] | None:
+def _validated_limits(port: Port, limits: Any, width: Any) -> tuple[Any, ...] | None:
     if limits is None:
         return None
     is_list = isinstance(limits, list | tuple)

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 import torch
 
 from exploy.capture.capture import ONE_AT_A_TIME, capture
-from exploy.capture.garbage import no_garbage_collection
+from exploy.capture.garbage_collection import paused_garbage_collection
 from exploy.capture.program import Program
 from exploy.contract import Contract
 from exploy.description.metadata import build_metadata
+from exploy.diagnosis.detectors.first_step_state import first_step_findings, standing_still_difference
 from exploy.diagnosis.detectors.frozen_state import frozen_findings
-from exploy.diagnosis.detectors.late_state import late_findings, standing_still_difference
 from exploy.diagnosis.detectors.ports import port_findings
 from exploy.diagnosis.detectors.python_state import python_findings
 from exploy.diagnosis.detectors.randomness import random_findings
@@ -26,11 +26,11 @@ from exploy.diagnosis.evidence.stepped_program import SteppedProgram
 from exploy.diagnosis.evidence.stepping import step_and_watch
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.failure import failure, guarded
-from exploy.diagnosis.finding import Finding, Kind
+from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.environment.actor import ExportableActor, make_exportable_actor
-from exploy.environment.checks import checked_decimation, checked_observation_names
 from exploy.environment.exportable_environment import ExportableEnvironment
-from exploy.errors import EnvironmentError
+from exploy.environment.validation import validated_decimation, validated_observation_names
+from exploy.errors import InvalidEnvironmentError
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.live.location import definition
 from exploy.live.python_values import PythonValues
@@ -59,17 +59,17 @@ def check_environment(
         The findings. Whatever stops the capture or the steps is a finding as well, never an exception.
 
     Raises:
-        EnvironmentError: If the number of steps is not positive.
+        InvalidEnvironmentError: If the number of steps is not positive.
     """
     if steps < 1:
-        raise EnvironmentError(f"check_environment() needs steps of 1 or more, got {steps}.")
-    with ONE_AT_A_TIME, no_garbage_collection():
+        raise InvalidEnvironmentError(f"check_environment() needs steps of 1 or more, got {steps}.")
+    with ONE_AT_A_TIME, paused_garbage_collection():
         try:
             exportable = make_exportable_actor(actor)
             env.prepare_export()
             modules = [exportable, *env.context_manager().modules]
         except Exception as error:
-            return Diagnosis((failure(Kind.CAPTURE_FAILED, "env", error),), 0)
+            return Diagnosis((failure(FindingKind.CAPTURE_FAILED, "env", error),), 0)
         with evaluation_mode(modules):
             try:
                 program = capture(env, exportable)
@@ -97,9 +97,9 @@ def diagnose(
     """
     examination = _examination(env, actor, program, allow_random)
     examination.findings += _found_by(_BEFORE, examination)
-    if any(finding.kind is not Kind.WRONG_NAMES for finding in examination.findings):
+    if any(finding.kind is not FindingKind.WRONG_NAMES for finding in examination.findings):
         return Diagnosis(tuple(examination.findings), 0)
-    stepped = SteppedProgram(program, checked_decimation(env), examination.observation_names)
+    stepped = SteppedProgram(program, validated_decimation(env), examination.observation_names)
     examination.findings += metadata_findings(env, stepped.contract)
     values = PythonValues(examination.experiments.roots)
     examination.python_before = values.values
@@ -131,7 +131,7 @@ def metadata_findings(env: ExportableEnvironment, contract: Contract) -> list[Fi
     try:
         build_metadata(env, contract, None)
     except Exception as error:
-        return [failure(Kind.CAPTURE_FAILED, "env.metadata()", error)]
+        return [failure(FindingKind.CAPTURE_FAILED, "env.metadata()", error)]
     return []
 
 
@@ -141,7 +141,7 @@ def _stand_still(examination: Examination, stepped: SteppedProgram, values: Pyth
     with experiments.trial() as snapshot:
         examination.own_changes = changes_of_pipeline(experiments, program, values)
         examination.difference = standing_still_difference(examination, stepped, snapshot)
-    return [] if examination.difference is None else late_findings(examination)
+    return [] if examination.difference is None else first_step_findings(examination)
 
 
 def _probe(examination: Examination) -> list[Finding]:
@@ -156,7 +156,7 @@ def _without_program(env: ExportableEnvironment, actor: ExportableActor, steps: 
     """What can be said of an environment that cannot be captured."""
     examination = _examination(env, actor, None)
     experiments = examination.experiments
-    examination.findings += [failure(Kind.CAPTURE_FAILED, "env", reason), *guarded(name_findings, examination)]
+    examination.findings += [failure(FindingKind.CAPTURE_FAILED, "env", reason), *guarded(name_findings, examination)]
     examination.evidence = step_and_watch(experiments, None, None, PythonValues(experiments.roots), steps)
     examination.findings += _found_by(_OF_STEPS, examination)
     return Diagnosis(tuple(examination.findings), examination.evidence.steps)
@@ -166,17 +166,17 @@ def step_findings(examination: Examination) -> list[Finding]:
     """Whether the environment made its steps, and stayed long enough in one episode to be observed."""
     env, evidence = examination.env, examination.evidence
     if evidence.error is not None:
-        return [failure(Kind.CANNOT_STEP, "env.step()", evidence.error)]
+        return [failure(FindingKind.CANNOT_STEP, "env.step()", evidence.error)]
     if evidence.resets < evidence.steps or evidence.has_hooks:
         return []
     what = "the environment was reset at every step, so that no change of state could be seen"
     advice = "# let episodes last for several steps while the environment is checked"
-    return [Finding.of(Kind.NOT_OBSERVED, "env.step()", what, definition(type(env).step), advice)]
+    return [Finding.of(FindingKind.NOT_OBSERVED, "env.step()", what, definition(type(env).step), advice)]
 
 
 def _observation_names(env: ExportableEnvironment) -> tuple[str, ...]:
     try:
-        return checked_observation_names(env)
+        return validated_observation_names(env)
     except Exception:
         return ()  # which is a finding of its own
 

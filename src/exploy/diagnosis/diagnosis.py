@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from exploy.diagnosis.finding import Finding, Kind, Severity
+from exploy.diagnosis.finding import Finding, FindingKind, Severity
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 _USUAL_SIZE = (140, 40)
@@ -29,7 +29,7 @@ class Diagnosis:
     steps: int
 
     def __post_init__(self) -> None:
-        severities, kinds = list(Severity), list(Kind)
+        severities, kinds = list(Severity), list(FindingKind)
         ordered = sorted(self.findings, key=lambda item: (severities.index(item.severity), kinds.index(item.kind)))
         object.__setattr__(self, "findings", tuple(ordered))
 

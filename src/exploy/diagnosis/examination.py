@@ -13,7 +13,7 @@ from exploy.diagnosis.evidence.probing import Probe
 from exploy.diagnosis.evidence.roles import Role
 from exploy.diagnosis.evidence.stepping import Evidence
 from exploy.diagnosis.finding import Finding
-from exploy.diagnosis.suggestion import component_line, name_from_path
+from exploy.diagnosis.suggestion import component_line, name_from_attr_path
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.live.calls import Calls
 from exploy.live.geometry import Geometry
@@ -66,18 +66,18 @@ class Examination:
     @property
     def suspects(self) -> list[FrozenTensor]:
         """Frozen tensors that matter and that something else than the pipeline changes."""
-        stored = self.program.stored
+        stored = self.program.frozen_and_weights
         return [item for item in stored if self.roles.get(item.name) is Role.INPUT_OR_CACHE]
 
-    def suggest(self, kind: str, path: str, name: str | None = None) -> str:
+    def suggest(self, kind: str, attr_path: str, name: str | None = None) -> str:
         """The line that registers what a path leads to, under a name that is still free unless one is given."""
         manager = self.experiments.env.context_manager()
         components = [*manager.get_input_components(), *manager.get_output_components(), *manager.get_constants()]
         taken = {item.name for item in components} | self._suggested
-        chosen = name or name_from_path(path, taken, kind)
+        chosen = name or name_from_attr_path(attr_path, taken, kind)
         self._suggested.add(chosen)
-        is_array = isinstance(self.experiments.resolve(path), np.ndarray)
-        return component_line(kind, chosen, f"torch.from_numpy({path})" if is_array else path)
+        is_array = isinstance(self.experiments.resolve(attr_path), np.ndarray)
+        return component_line(kind, chosen, f"torch.from_numpy({attr_path})" if is_array else attr_path)
 
     def suggest_memory(self, frozen: FrozenTensor, experiments: Experiments) -> str:
         """The line that registers a frozen tensor as a Memory: through the actor's own interface where that has it."""

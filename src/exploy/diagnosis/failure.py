@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from exploy.diagnosis.finding import Finding, Kind
+from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.errors import ExployError
 from exploy.live.location import UNKNOWN, raising_line
 
@@ -13,7 +13,7 @@ Subject = TypeVar("Subject")
 _PLACE = re.compile(r"^(?P<where>[^\n]+?:\d+ \(in [^)]*\)): (?P<message>.*)$", re.DOTALL)
 
 
-def failure(kind: Kind, tensor: str, error: Exception) -> Finding:
+def failure(kind: FindingKind, tensor: str, error: Exception) -> Finding:
     """An error as a finding: its first sentence is what happened, the rest what to do about it."""
     message, where = str(error) or type(error).__name__, raising_line(error)
     place = _PLACE.match(message)
@@ -32,4 +32,4 @@ def guarded(detector: Callable[[Subject], list[Finding]], subject: Subject) -> l
     try:
         return detector(subject)
     except Exception as error:
-        return [failure(Kind.CANNOT_STEP, "env", error)]
+        return [failure(FindingKind.CANNOT_STEP, "env", error)]

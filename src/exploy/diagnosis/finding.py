@@ -12,7 +12,7 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What was found."""
 
     CAPTURE_FAILED = "capture failed"
@@ -36,9 +36,9 @@ class Kind(StrEnum):
     @property
     def usual_severity(self) -> Severity:
         """How much a finding of this kind matters, unless something speaks against it."""
-        if self in (Kind.UNUSED, Kind.FROZEN, Kind.CARRIED):
+        if self in (FindingKind.UNUSED, FindingKind.FROZEN, FindingKind.CARRIED):
             return Severity.INFO
-        if self in (Kind.DETACHED, Kind.CONSTANT_OUTPUT, Kind.NOT_OBSERVED):
+        if self in (FindingKind.DETACHED, FindingKind.CONSTANT_OUTPUT, FindingKind.NOT_OBSERVED):
             return Severity.WARNING
         return Severity.ERROR
 
@@ -57,7 +57,7 @@ class Finding:
             where no line alone can help; empty where nothing needs to be done.
     """
 
-    kind: Kind
+    kind: FindingKind
     severity: Severity
     tensor: str
     where: str
@@ -65,6 +65,6 @@ class Finding:
     suggestion: str
 
     @classmethod
-    def of(cls, kind: Kind, tensor: str, what: str, where: str = "", suggestion: str = "") -> "Finding":
+    def of(cls, kind: FindingKind, tensor: str, what: str, where: str = "", suggestion: str = "") -> "Finding":
         """A finding that matters as much as findings of its kind do."""
         return cls(kind, kind.usual_severity, tensor, where, what, suggestion)

@@ -9,7 +9,7 @@ from exploy.capture.program import FrozenTensor, Program
 from exploy.capture.sensitivity import Sensitivity
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.pipeline_alone import changes_of_pipeline
-from exploy.diagnosis.suggestion import name_from_path
+from exploy.diagnosis.suggestion import name_from_attr_path
 from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Memory
 from exploy.environment.exportable_environment import ExportableEnvironment
@@ -29,7 +29,7 @@ class InferredMemories:
     def __init__(self, env: ExportableEnvironment, actor: ExportableActor):
         self._manager = env.context_manager()
         self._experiments = Experiments(env, actor)
-        self._paths: dict[str, str] = {}
+        self._attr_paths: dict[str, str] = {}
 
     @contextlib.contextmanager
     def taken_back_on_failure(self) -> Iterator[None]:
@@ -37,7 +37,7 @@ class InferredMemories:
         try:
             yield
         except BaseException:
-            for name in self._paths:
+            for name in self._attr_paths:
                 self._manager.remove_component(name)
             raise
 
@@ -59,18 +59,19 @@ class InferredMemories:
 
     def line(self) -> str | None:
         """One line that says what was registered; None if nothing was."""
-        if not self._paths:
+        if not self._attr_paths:
             return None
-        return f"Registered as memories: {', '.join(f'{name} ({path})' for name, path in self._paths.items())}."
+        registered = [f"{name} ({attr_path})" for name, attr_path in self._attr_paths.items()]
+        return f"Registered as memories: {', '.join(registered)}."
 
-    def _register(self, path: str) -> None:
+    def _register(self, attr_path: str) -> None:
         taken = [*self._manager.get_input_components(), *self._manager.get_output_components()]
-        name = name_from_path(path, {item.name for item in taken}, "Memory")
-        self._manager.add_component(Memory(name, self._callback(path)))
-        self._paths[name] = path
+        name = name_from_attr_path(attr_path, {item.name for item in taken}, "Memory")
+        self._manager.add_component(Memory(name, self._callback(attr_path)))
+        self._attr_paths[name] = attr_path
 
-    def _callback(self, path: str) -> Callable[[], torch.Tensor]:
-        return lambda: self._experiments.resolve(path)
+    def _callback(self, attr_path: str) -> Callable[[], torch.Tensor]:
+        return lambda: self._experiments.resolve(attr_path)
 
 
 def missing_memories(experiments: Experiments, program: Program) -> list[FrozenTensor]:
@@ -79,7 +80,7 @@ def missing_memories(experiments: Experiments, program: Program) -> list[FrozenT
     sensitivity = Sensitivity(program)
     return [
         frozen
-        for frozen in program.stored
+        for frozen in program.frozen_and_weights
         if frozen.name in changed
         and frozen.declared is None
         and frozen.live is None

@@ -6,18 +6,18 @@ from collections.abc import Collection
 _RESERVED = ("actions", "obs")
 
 
-def component_line(kind: str, name: str, path: str) -> str:
+def component_line(kind: str, name: str, attr_path: str) -> str:
     """The construction of a component whose callback returns what a path leads to."""
-    return f'{kind}(name="{name}", get_from_env_cb=lambda: {path})'
+    return f'{kind}(name="{name}", get_from_env_cb=lambda: {attr_path})'
 
 
-def name_from_path(path: str, taken: Collection[str], kind: str = "Input") -> str:
+def name_from_attr_path(attr_path: str, taken: Collection[str], kind: str = "Input") -> str:
     """A short name for the tensor that a path leads to, with more of the path in front where it is taken.
 
     `env.robot._vel` becomes `vel`; `env.history[0]` becomes `history_0`. Only a Memory may be called as one of the
     file's own ports.
     """
-    words = [word for part in re.split(r"[^a-zA-Z0-9_]+", path) if (word := part.strip("_"))]
+    words = [word for part in re.split(r"[^a-zA-Z0-9_]+", attr_path) if (word := part.strip("_"))]
     reserved = () if kind == "Memory" else _RESERVED
     start = len(words) - 1
     while start > 0 and words[start][0].isdigit():
@@ -27,19 +27,19 @@ def name_from_path(path: str, taken: Collection[str], kind: str = "Input") -> st
     return next(name for name in names if name not in taken and name not in reserved)
 
 
-def removal(path: str) -> str:
+def removal(attr_path: str) -> str:
     """An expression that takes away what a path leads to, if it is there."""
-    holder, _, attribute = path.rpartition(".")
-    if path.endswith("]"):
-        holder, _, key = path.rpartition("[")
+    holder, _, attribute = attr_path.rpartition(".")
+    if attr_path.endswith("]"):
+        holder, _, key = attr_path.rpartition("[")
         return f"{holder}.pop({key[:-1]}, None)"
     return f'vars({holder}).pop("{attribute}", None)'
 
 
-def assignment(path: str, value: str) -> str:
+def assignment(attr_path: str, value: str) -> str:
     """A function of one argument, as text, that writes `value` (an expression) to what a path leads to."""
-    holder, _, attribute = path.rpartition(".")
-    if path.endswith("]"):
-        holder, _, key = path.rpartition("[")
+    holder, _, attribute = attr_path.rpartition(".")
+    if attr_path.endswith("]"):
+        holder, _, key = attr_path.rpartition("[")
         return f"{holder}.__setitem__({key[:-1]}, {value})"
     return f'setattr({holder}, "{attribute}", {value})'

@@ -18,7 +18,7 @@ from exploy.contract import STEP_COUNT, Contract
 from exploy.description.summary import frozen_line
 from exploy.driver.environment_source import EnvironmentOptions, EnvironmentSource
 from exploy.driver.export_result import ExportResult, Verification
-from exploy.driver.output_file import checked_file, checked_target
+from exploy.driver.output_file import validated_file, validated_target
 from exploy.driver.run_export import WrittenFile, run_export
 from exploy.environment.actor import make_exportable_actor
 from exploy.environment.exportable_environment import ExportableEnvironment
@@ -27,7 +27,7 @@ from exploy.live.location import is_internal
 
 
 class ExportMode(Enum):
-    """The two paths of an exported file."""
+    """The two steps of an exported file: Default is the policy step, ProcessActions the sub-step."""
 
     Default = 0
     ProcessActions = 1
@@ -80,7 +80,7 @@ def export(
         ExployError: One of its kinds for each thing that can be wrong; see `exploy.errors`.
     """
     writer = backend_for(path, backend, **backend_options)
-    target = checked_file(path, writer.suffix)
+    target = validated_file(path, writer.suffix)
     options = EnvironmentOptions(
         model_source, dict(initial_memory or {}), verify_program, verify_environment, strict, infer_memory, allow_random
     )
@@ -147,7 +147,7 @@ def export_environment_as_onnx(
     options = EnvironmentOptions(
         model_source, dict(initial_memory or {}), verify_program, verify_environment, strict, infer_memory, allow_random
     )
-    return exporter._export(checked_target(path, filename, OnnxBackend.suffix), options, golden_trace)
+    return exporter._export(validated_target(path, filename, OnnxBackend.suffix), options, golden_trace)
 
 
 class OnnxEnvironmentExporter(torch.nn.Module):
@@ -192,10 +192,10 @@ class OnnxEnvironmentExporter(torch.nn.Module):
 
         Args:
             input_data: Values by port name: every Input and, where it is not to start anew, every memory. With
-                `ctx.step_count` in it, the path is chosen as in the file; without, it is the default path.
+                `ctx.step_count` in it, the step is chosen as in the file; without, it is the policy step.
 
         Returns:
-            Actions, observations, outputs and memories on the default path; outputs and memories on the other one.
+            Actions, observations, outputs and memories of a policy step; outputs and memories of a sub-step.
         """
         program = self._program or EnvironmentSource(self.env, self.actor, EnvironmentOptions()).capture_once()
         values = program.examples | {name: value for name, value in input_data.items() if name != STEP_COUNT}
@@ -218,7 +218,7 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         Raises:
             ExployError: One of its kinds; nothing is written then.
         """
-        target = checked_target(onnx_path, onnx_file_name, OnnxBackend.suffix)
+        target = validated_target(onnx_path, onnx_file_name, OnnxBackend.suffix)
         return self._export(target, EnvironmentOptions(model_source), golden_trace=True)
 
     def _export(self, target: Path, options: EnvironmentOptions, golden_trace: bool) -> Path:

@@ -15,12 +15,12 @@ from exploy.description.environment_contract import build_contract
 from exploy.description.metadata import build_metadata
 from exploy.diagnosis.diagnosis import Diagnosis
 from exploy.diagnosis.inferred_memories import InferredMemories
-from exploy.diagnosis.refusals import refuse_errors, refuse_random_operators
+from exploy.diagnosis.requirements import require_deterministic, require_no_errors
 from exploy.environment.actor import ExportableActor
-from exploy.environment.checks import checked_decimation
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.validation import validated_decimation
 from exploy.live.evaluation_mode import evaluation_mode
-from exploy.verify.export_checks import check_against_environment, check_against_program, check_controller
+from exploy.verify.export_checks import verify_against_environment, verify_against_program, verify_controller
 from exploy.verify.stepped import stepped_file
 
 
@@ -68,12 +68,12 @@ class EnvironmentSource:
     @property
     def decimation(self) -> int:
         """Simulation steps in a policy step."""
-        return checked_decimation(self._env)
+        return validated_decimation(self._env)
 
     @contextlib.contextmanager
     def prepared(self) -> Iterator[None]:
         """Modules are in evaluation mode, and memories that were inferred are taken back if the export fails."""
-        checked_decimation(self._env)
+        validated_decimation(self._env)
         self._env.prepare_export()
         self.inferred = InferredMemories(self._env, self._actor)
         with evaluation_mode(self._modules()), self.inferred.taken_back_on_failure():
@@ -91,8 +91,8 @@ class EnvironmentSource:
         if options.infer_memory and self.inferred is not None:
             program = self.inferred.register(program, self.capture_once)
         if options.strict:
-            self.diagnosis = refuse_errors(self._env, self._actor, program, options.allow_random)
-        refuse_random_operators(program, options.allow_random)
+            self.diagnosis = require_no_errors(self._env, self._actor, program, options.allow_random)
+        require_deterministic(program, options.allow_random)
         return program
 
     def capture_once(self) -> Program:
@@ -124,10 +124,10 @@ class EnvironmentSource:
             return
         file = stepped_file(data)
         if options.verify_program:
-            check_against_program(program, file, self.decimation)
-            check_controller(data)
+            verify_against_program(program, file, self.decimation)
+            verify_controller(data)
         if options.verify_environment:
-            check_against_environment(self._env, self._actor, program, file)
+            verify_against_environment(self._env, self._actor, program, file)
 
     def _modules(self) -> list[torch.nn.Module]:
         return [self._actor, *self._env.context_manager().modules]

@@ -5,7 +5,7 @@ from pathlib import Path
 from exploy.errors import OutputPathError
 
 
-def checked_target(folder: str | Path, name: str, suffix: str) -> Path:
+def validated_target(folder: str | Path, name: str, suffix: str) -> Path:
     """The path of a file to be written, with its suffix added where that is missing.
 
     Raises:
@@ -21,7 +21,7 @@ def checked_target(folder: str | Path, name: str, suffix: str) -> Path:
     return target
 
 
-def checked_file(path: object, suffix: str) -> Path:
+def validated_file(path: object, suffix: str) -> Path:
     """The path of a file to be written, with its suffix added where that is missing; folders are refused.
 
     Raises:
@@ -36,4 +36,4 @@ def checked_file(path: object, suffix: str) -> Path:
         raise OutputPathError(f"Cannot write {target}: {error.strerror or error}. Choose another name.") from None
     if is_folder:
         raise OutputPathError(f"{target} is a folder; give the name of a file, such as {target / f'policy{suffix}'}.")
-    return checked_target(target.parent, target.name, suffix)
+    return validated_target(target.parent, target.name, suffix)

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 from exploy.backends.onnx.versions import IR_VERSION, OPSET_VERSION
 from exploy.backends.registry import make_backend
 from exploy.description.policy_contract import Names
-from exploy.driver.output_file import checked_file
+from exploy.driver.output_file import validated_file
 from exploy.driver.policy_source import PolicyOptions, PolicySource
 from exploy.driver.run_export import run_export
 from exploy.policy.policy import Policy
@@ -77,6 +77,6 @@ def export_policy(
     versions = {"opset_version": opset_version, "ir_version": ir_version, "target_onnxruntime": target_onnxruntime}
     writer = make_backend(backend, **({**versions, "seed": seed} if backend == "onnx" else {}))
     options = PolicyOptions(obs_names, action_names, rate_hz, dynamic_batch, model_source)
-    target = checked_file(path, writer.suffix)
+    target = validated_file(path, writer.suffix)
     source = PolicySource(policy, options)
     return run_export(source, writer, target, golden_trace=golden_trace, verbose=verbose).path

@@ -17,7 +17,7 @@ from exploy.errors import MetadataError
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.policy.capture import capture_policy
 from exploy.policy.policy import Policy
-from exploy.verify.policy_checks import check_against_policy, refuse_broken
+from exploy.verify.policy_checks import require_working_policy, verify_against_policy
 from exploy.version import __version__
 
 
@@ -76,7 +76,7 @@ class PolicySource:
             PolicyError: If it cannot be computed, or has lost its weights.
             CaptureError: If it cannot be captured.
         """
-        refuse_broken(self._policy)
+        require_working_policy(self._policy)
         return capture_policy(self._policy, dynamic_batch=self._options.dynamic_batch)
 
     def program_for_trace(self, program: Program) -> Program:
@@ -113,4 +113,4 @@ class PolicySource:
         Raises:
             VerificationError: If an output or a memory differs.
         """
-        check_against_policy(self._policy, data, program.random_outputs, program.precision)
+        verify_against_policy(self._policy, data, program.random_outputs, program.precision)

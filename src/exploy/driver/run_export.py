@@ -10,7 +10,7 @@ from exploy.atomic_write import replacing
 from exploy.backends.artifact import Artifact
 from exploy.backends.backend import Backend
 from exploy.capture.capture import ONE_AT_A_TIME
-from exploy.capture.garbage import no_garbage_collection
+from exploy.capture.garbage_collection import paused_garbage_collection
 from exploy.capture.program import Program
 from exploy.contract import Contract
 from exploy.description.summary import summary
@@ -67,7 +67,7 @@ def run_export(
     Raises:
         ExployError: One of its kinds for each thing that can be wrong.
     """
-    with ONE_AT_A_TIME, no_garbage_collection(), source.prepared():
+    with ONE_AT_A_TIME, paused_garbage_collection(), source.prepared():
         program = source.capture()
         artifact = backend.lower(program, source.decimation)
         program = program.without_memories(artifact.interface.unread_memories)

@@ -27,7 +27,7 @@ class _Component:
     """What Input, Output and Memory share: a name, a callback, metadata and an identity."""
 
     def __init__(self, name: str, get_from_env_cb: TensorCallback, metadata: Any = None):
-        self._name = checked_name(name, type(self).__name__)
+        self._name = validated_name(name, type(self).__name__)
         self._scope: tuple[str, ...] = ()
         self._is_registered = False
         if not callable(get_from_env_cb):
@@ -230,7 +230,7 @@ class Group:
     """
 
     def __init__(self, name: str, items: Iterable["Input | Output | Group"], metadata: Any = None):
-        self._name = checked_name(name, "Group")
+        self._name = validated_name(name, "Group")
         self._items = list(items)
         self._metadata = metadata
         for item in self._items:
@@ -265,7 +265,7 @@ class Connection:
     """
 
     def __init__(self, name: str, getter: Callable[[], Any], setter: Callable[[Any], object]):
-        self._name = checked_name(name, "Connection")
+        self._name = validated_name(name, "Connection")
         if not callable(getter) or not callable(setter):
             raise ComponentError(f"Connection({name!r}) needs two callables, a getter and a setter.")
         self._getter = getter
@@ -289,7 +289,7 @@ def describe(tensor: torch.Tensor) -> str:
     return f"shape {tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
 
 
-def checked_name(name: str, kind: str) -> str:
+def validated_name(name: str, kind: str) -> str:
     """Return a name that is fit for a port.
 
     Raises:

@@ -106,9 +106,9 @@ class ContextManager:
                 raise DuplicateNameError(f"The name {name!r} is given twice in one call; names must be unique.")
             seen_names.add(name)
             if isinstance(item, Component):
-                _refuse_reserved(name, item)
+                _require_unreserved(name, item)
                 self.assert_unique_id(item.id, name)
-                _refuse_foreign(item)
+                _require_unregistered(item)
                 if item.id in seen_ids:
                     raise DuplicateNameError(f"{item} is given twice in one call; add it once.")
                 seen_ids.add(item.id)
@@ -291,7 +291,7 @@ def _shape_of(component: Component) -> str:
         return f"not known yet ({type(error).__name__})"
 
 
-def _refuse_foreign(component: Component) -> None:
+def _require_unregistered(component: Component) -> None:
     if component.is_registered:
         raise DuplicateNameError(
             f"{component} belongs to a context manager already, where it would change its name. "
@@ -299,7 +299,7 @@ def _refuse_foreign(component: Component) -> None:
         )
 
 
-def _refuse_reserved(name: str, component: Component) -> None:
+def _require_unreserved(name: str, component: Component) -> None:
     if isinstance(component, Memory):
         return
     if name in _RESERVED_NAMES or name.startswith(_RESERVED_PREFIXES):

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from exploy.environment.context_manager import ContextManager
-from exploy.errors import EnvironmentError
+from exploy.errors import InvalidEnvironmentError
 
 
 class ExportableEnvironment(ABC):
@@ -28,7 +28,7 @@ class ExportableEnvironment(ABC):
     def context_manager(self) -> ContextManager:
         """The manager that holds this environment's components."""
         if not hasattr(self, "_context_manager"):
-            raise EnvironmentError(f"{type(self).__name__}.__init__() must call super().__init__() first.")
+            raise InvalidEnvironmentError(f"{type(self).__name__}.__init__() must call super().__init__() first.")
         return self._context_manager
 
     @abstractmethod
@@ -102,10 +102,10 @@ class ExportableEnvironment(ABC):
         """Register a function that updates commands, called before observations are computed.
 
         Raises:
-            EnvironmentError: If it cannot be called.
+            InvalidEnvironmentError: If it cannot be called.
         """
         if not callable(command_update):
-            raise EnvironmentError(f"A command update must be callable, got {type(command_update).__name__}.")
+            raise InvalidEnvironmentError(f"A command update must be callable, got {type(command_update).__name__}.")
         self._command_updates.append(command_update)
 
     @property

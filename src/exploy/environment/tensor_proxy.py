@@ -74,8 +74,8 @@ class TensorProxy:
             ComponentError: If `tensor` is no tensor or has no dimension, or `split_dim` is none of its
                 dimensions.
         """
-        self._base = _checked_tensor(tensor)
-        self._split_dim = _checked_dim(split_dim, tensor)
+        self._base = _validated_tensor(tensor)
+        self._split_dim = _validated_dim(split_dim, tensor)
         self._tensors = _views_along(tensor, self._split_dim)
 
     @property
@@ -205,7 +205,7 @@ def args_to_tensor(args: Any) -> Any:
     return args
 
 
-def _checked_tensor(tensor: Any) -> torch.Tensor:
+def _validated_tensor(tensor: Any) -> torch.Tensor:
     if not isinstance(tensor, torch.Tensor):
         raise ComponentError(
             f"TensorProxy needs a torch.Tensor, got {type(tensor).__name__}. "
@@ -219,7 +219,7 @@ def _checked_tensor(tensor: Any) -> torch.Tensor:
     return tensor
 
 
-def _checked_dim(split_dim: Any, tensor: torch.Tensor) -> int:
+def _validated_dim(split_dim: Any, tensor: torch.Tensor) -> int:
     """The dimension that `split_dim` names, counted from the front."""
     if not isinstance(split_dim, int) or isinstance(split_dim, bool):
         raise ComponentError(

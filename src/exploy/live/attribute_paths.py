@@ -20,7 +20,7 @@ BOOKKEEPING = (ContextManager, Constant, Input, Output, Group, Connection)
 class NamedMemory:
     """A tensor or array, and the path that leads to it."""
 
-    path: str
+    attr_path: str
     address: int
     shape: tuple[int, ...]
     byte_strides: tuple[int, ...]
@@ -53,7 +53,7 @@ class PathIndex:
 
     def __init__(self, roots: dict[str, object]):
         found = [item for name, root in roots.items() for item in walk({name: root}, skip=BOOKKEEPING)]
-        self._named = [named for item in found if (named := _named(item.path, item.value)) is not None]
+        self._named = [named for item in found if (named := _named(item.attr_path, item.value)) is not None]
 
     def find(self, geometry: Geometry) -> NamedMemory | None:
         """This tensor by its path, else the smallest one that contains it, else None."""
@@ -62,7 +62,7 @@ class PathIndex:
         ]
         if not around or geometry.start == geometry.stop:
             return None
-        usable = [named for named in around if can_be_followed(named.path)]
+        usable = [named for named in around if can_be_followed(named.attr_path)]
         return min(
             usable,
             key=lambda named: (named.bounds[1] - named.bounds[0], named.shape != geometry.shape),
@@ -76,20 +76,20 @@ def index_paths(roots: dict[str, object]) -> PathIndex:
         return PathIndex(roots)
 
 
-def identifier_from_path(path: str) -> str:
+def identifier_from_attr_path(attr_path: str) -> str:
     """Turn `env._env._terms['leg']._scale` into `env_terms_leg_scale`, fit for a part of a port's name."""
-    parts = [part.strip("_") for part in re.split(r"[^a-zA-Z0-9_]+", path)]
+    parts = [part.strip("_") for part in re.split(r"[^a-zA-Z0-9_]+", attr_path)]
     words = [part for part in parts if part]
     return "_".join(word for position, word in enumerate(words) if position == 0 or word != words[position - 1])
 
 
-def _named(path: str, value: Any) -> NamedMemory | None:
+def _named(attr_path: str, value: Any) -> NamedMemory | None:
     if is_a(value, torch.Tensor):
         if not has_memory(value):
             return None
         strides = tuple(stride * value.itemsize for stride in value.stride())
-        return NamedMemory(path, value.data_ptr(), tuple(value.shape), strides, value.itemsize, value)
+        return NamedMemory(attr_path, value.data_ptr(), tuple(value.shape), strides, value.itemsize, value)
     if is_a(value, np.ndarray) and value.dtype != object:
         address = value.__array_interface__["data"][0]
-        return NamedMemory(path, address, value.shape, value.strides, value.itemsize, value)
+        return NamedMemory(attr_path, address, value.shape, value.strides, value.itemsize, value)
     return None

@@ -44,7 +44,7 @@ _MISSING = object()
 Answer = TypeVar("Answer")
 
 
-def asked_once(question: Callable[[type], Answer]) -> Callable[[type], Answer]:
+def cached_by_type(question: Callable[[type], Answer]) -> Callable[[type], Answer]:
     """Ask about each type once; by identity, since a metaclass may know no hash."""
     known: dict[int, tuple[type, Answer]] = {}
 
@@ -65,7 +65,7 @@ def is_a(value: object, kinds: type | tuple[type, ...] | types.UnionType) -> boo
 class Found(NamedTuple):
     """An object that the walk met, and the way that leads to it, as one would write it in Python."""
 
-    path: str
+    attr_path: str
     value: Any
 
 
@@ -127,7 +127,7 @@ def instance_dict(value: object) -> dict[str, Any]:
     return attributes if type(attributes) is dict else {}
 
 
-@asked_once
+@cached_by_type
 def data_owners(kind: type) -> tuple[tuple[str, type], ...]:
     """Names of a class's own data, each with the class that holds it; classes of libraries have none."""
     owners = [owner for owner in reversed(kind.__mro__) if not _is_of_a_library(owner)]
@@ -151,7 +151,7 @@ def _is_own(module: str) -> bool:
     return module.startswith("exploy.") and not module.startswith("exploy.demo.")
 
 
-@asked_once
+@cached_by_type
 def _slots(kind: type) -> tuple[types.MemberDescriptorType, ...]:
     slots = []
     for owner in kind.__mro__:
@@ -163,12 +163,12 @@ def _slots(kind: type) -> tuple[types.MemberDescriptorType, ...]:
     return tuple(slots)
 
 
-@asked_once
+@cached_by_type
 def _is_leaf(kind: type) -> bool:
     return issubclass(kind, _LEAVES)
 
 
-@asked_once
+@cached_by_type
 def _is_empty(kind: type) -> bool:
     """Whether instances of a type are numbers, texts or None, or have no attributes or items to look at."""
     if kind in _SCALARS:
@@ -176,9 +176,9 @@ def _is_empty(kind: type) -> bool:
     return not (kind.__dictoffset__ or _slots(kind) or issubclass(kind, (*_LEAVES, *_CONTAINERS)))
 
 
-def resolve(root: object, path: str) -> Any:
+def resolve(root: object, attr_path: str) -> Any:
     """Follow the path of a walk from its root again, as the objects are now; None where it leads nowhere."""
-    value, steps = root, _steps(path)
+    value, steps = root, _steps(attr_path)
     if steps is None:
         return None
     for is_attribute, name in steps:
@@ -188,23 +188,23 @@ def resolve(root: object, path: str) -> Any:
     return value
 
 
-def resolve_in(roots: dict[str, object], path: str) -> Any:
+def resolve_in(roots: dict[str, object], attr_path: str) -> Any:
     """Follow a path from whichever root it starts with; None where it leads nowhere."""
-    root = re.split(r"[.\[]", path, maxsplit=1)[0]
-    return resolve(roots[root], path) if root in roots else None
+    root = re.split(r"[.\[]", attr_path, maxsplit=1)[0]
+    return resolve(roots[root], attr_path) if root in roots else None
 
 
-def can_be_followed(path: str) -> bool:
+def can_be_followed(attr_path: str) -> bool:
     """Whether a path is Python that leads from object to object by names and by keys that are literals."""
-    return _steps(path) is not None
+    return _steps(attr_path) is not None
 
 
 @functools.lru_cache(maxsize=100_000)
-def _steps(path: str) -> tuple[tuple[bool, Any], ...] | None:
+def _steps(attr_path: str) -> tuple[tuple[bool, Any], ...] | None:
     """The steps of a path behind its root: (is an attribute, its name or key); None if it is no such path."""
     steps: list[tuple[bool, Any]] = []
     try:
-        node = ast.parse(path, mode="eval").body
+        node = ast.parse(attr_path, mode="eval").body
         while not isinstance(node, ast.Name):
             if isinstance(node, ast.Attribute):
                 steps.append((True, node.attr))
@@ -235,30 +235,33 @@ def _item(value: Any, key: object) -> Any:
         return _MISSING
 
 
-@asked_once
+@cached_by_type
 def _is_simple(kind: type) -> bool:
     """Whether all that instances of a type hold is in their dictionary."""
     return not (has_slots(kind) or data_owners(kind) or issubclass(kind, (*_CONTAINERS, torch.nn.Module)))
 
 
-@asked_once
+@cached_by_type
 def _parts_of(kind: type) -> Callable[[str, Any], Iterable[tuple[str, Any]]]:
     """How to list the parts of objects of a type, by path, without running any code of theirs."""
     for kinds, parts in (
-        (dict, lambda path, value: ((f"{path}[{_key(key)}]", item) for key, item in list(dict.items(value)))),
-        (types.MappingProxyType, lambda path, value: ((f"{path}[{_key(key)}]", item) for key, item in value.items())),
-        (list, lambda path, value: _numbered(path, list.__iter__(value))),
-        (tuple, lambda path, value: _numbered(path, tuple.__iter__(value))),
-        (collections.deque, lambda path, value: _numbered(path, collections.deque.__iter__(value))),
+        (dict, lambda attr_path, value: ((f"{attr_path}[{_key(key)}]", item) for key, item in list(dict.items(value)))),
+        (
+            types.MappingProxyType,
+            lambda attr_path, value: ((f"{attr_path}[{_key(key)}]", item) for key, item in value.items()),
+        ),
+        (list, lambda attr_path, value: _numbered(attr_path, list.__iter__(value))),
+        (tuple, lambda attr_path, value: _numbered(attr_path, tuple.__iter__(value))),
+        (collections.deque, lambda attr_path, value: _numbered(attr_path, collections.deque.__iter__(value))),
         (torch.nn.Module, _parts_of_module),
     ):
         if issubclass(kind, kinds):
             return parts
-    return lambda path, value: ((f"{path}.{name}", item) for name, item in state_of(value).items())
+    return lambda attr_path, value: ((f"{attr_path}.{name}", item) for name, item in state_of(value).items())
 
 
-def _numbered(path: str, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    return ((f"{path}[{index}]", item) for index, item in enumerate(items))
+def _numbered(attr_path: str, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    return ((f"{attr_path}[{index}]", item) for index, item in enumerate(items))
 
 
 def _key(key: object) -> str:
@@ -270,44 +273,44 @@ def _key(key: object) -> str:
 
 def _children(found: Found, closures: bool) -> Iterable[Found]:
     """What an object holds, so far as there is anything to look at in that."""
-    path, value = found
+    attr_path, value = found
     kind = type(value)
     if _is_simple(kind):
         attributes = instance_dict(value).items()
-        return [Found(f"{path}.{name}", item) for name, item in attributes if not _is_empty(type(item))]
+        return [Found(f"{attr_path}.{name}", item) for name, item in attributes if not _is_empty(type(item))]
     if issubclass(kind, types.MethodType | types.FunctionType | functools.partial):
         return _captured(found) if closures else []
-    parts = [Found(where, item) for where, item in _parts_of(kind)(path, value) if not _is_empty(type(item))]
+    parts = [Found(where, item) for where, item in _parts_of(kind)(attr_path, value) if not _is_empty(type(item))]
     if kind.__dictoffset__ and issubclass(kind, _CONTAINERS):  # a dictionary, say, with attributes as well
         attributes = instance_dict(value).items()
-        parts += [Found(f"{path}.{name}", item) for name, item in attributes if not _is_empty(type(item))]
+        parts += [Found(f"{attr_path}.{name}", item) for name, item in attributes if not _is_empty(type(item))]
     return parts
 
 
 def _captured(found: Found) -> list[Found]:
     """What a function, method or partial holds."""
-    path, value = found
+    attr_path, value = found
     if isinstance(value, types.MethodType):
-        return [Found(path, value.__self__)]
+        return [Found(attr_path, value.__self__)]
     if isinstance(value, functools.partial):
-        return [Found(path, (value.func, value.args, value.keywords))]
+        return [Found(attr_path, (value.func, value.args, value.keywords))]
     return _closure(found)
 
 
-def _parts_of_module(path: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
+def _parts_of_module(attr_path: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     state = dict(state_of(module))
     parts = [state.pop(name, None) for name in _MODULE_DICTS]
     named = {key: item for part in parts if isinstance(part, dict) for key, item in part.items()}
-    return ((_module_path(path, module, name), item) for name, item in {**state, **named}.items())
+    return ((_module_path(attr_path, module, name), item) for name, item in {**state, **named}.items())
 
 
-def _module_path(path: str, module: torch.nn.Module, name: str) -> str:
+def _module_path(attr_path: str, module: torch.nn.Module, name: str) -> str:
     """Containers of modules are asked by index or key, as one would write it."""
     if isinstance(module, torch.nn.Sequential | torch.nn.ModuleList | torch.nn.ParameterList) and name.isdigit():
-        return f"{path}[{int(name)}]"
+        return f"{attr_path}[{int(name)}]"
     if isinstance(module, torch.nn.ModuleDict) and name in module._modules:
-        return f"{path}[{name!r}]"
-    return f"{path}.{name}"
+        return f"{attr_path}[{name!r}]"
+    return f"{attr_path}.{name}"
 
 
 def _closure(found: Found) -> list[Found]:
@@ -317,5 +320,5 @@ def _closure(found: Found) -> list[Found]:
     for name, cell in cells:
         with contextlib.suppress(ValueError):
             children += [Found(name, cell), Found(name, cell.cell_contents)]
-    children.extend(Found(found.path, default) for default in function.__defaults__ or ())
+    children.extend(Found(found.attr_path, default) for default in function.__defaults__ or ())
     return children

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from exploy.live.attribute_paths import BOOKKEEPING
-from exploy.live.object_graph import asked_once, data_owners, has_slots, instance_dict, is_a, state_of, walk
+from exploy.live.object_graph import cached_by_type, data_owners, has_slots, instance_dict, is_a, state_of, walk
 
 _PLAIN = (bool, int, float, str, type(None), enum.Enum)
 _MISSING = object()
@@ -25,8 +25,8 @@ class PythonValues:
         for found in walk(roots, skip=BOOKKEEPING):
             items = _items(found.value)
             if items:
-                self._holders.append((found.path, found.value, dict(items)))
-                self.values.update(_plain(found.path, found.value, items))
+                self._holders.append((found.attr_path, found.value, dict(items)))
+                self.values.update(_plain(found.attr_path, found.value, items))
 
     def __len__(self) -> int:
         """How many objects are looked at."""
@@ -38,24 +38,24 @@ class PythonValues:
         Where an object was replaced by another, the paths below it are followed into the new one.
         """
         changed: dict[str, object] = {}
-        for path, holder, before in self._holders:
+        for attr_path, holder, before in self._holders:
             now = _items(holder)
             if len(now) == len(before) and all(map(operator.is_, now.values(), before.values())):
                 continue
             for key, value in now.items():
                 if value is not before.get(key, value):
-                    changed.update(self._change(_path_of(path, holder, key), before[key], value))
+                    changed.update(self._change(_path_of(attr_path, holder, key), before[key], value))
         return changed
 
-    def _change(self, path: str, before: object, now: object) -> dict[str, object]:
+    def _change(self, attr_path: str, before: object, now: object) -> dict[str, object]:
         if is_a(now, _PLAIN):
-            return {} if _same(before, now) else {path: now}
-        return {} if is_a(before, _PLAIN) else self._changed_below(path, now)
+            return {} if _same(before, now) else {attr_path: now}
+        return {} if is_a(before, _PLAIN) else self._changed_below(attr_path, now)
 
-    def _changed_below(self, path: str, replacement: object) -> dict[str, object]:
+    def _changed_below(self, attr_path: str, replacement: object) -> dict[str, object]:
         values: dict[str, object] = {}
-        for found in walk({path: replacement}, skip=BOOKKEEPING):
-            values.update(_plain(found.path, found.value, _items(found.value)))
+        for found in walk({attr_path: replacement}, skip=BOOKKEEPING):
+            values.update(_plain(found.attr_path, found.value, _items(found.value)))
         return {
             where: value
             for where, value in values.items()
@@ -63,8 +63,8 @@ class PythonValues:
         }
 
 
-def _plain(path: str, holder: object, items: dict[Any, Any]) -> dict[str, object]:
-    return {_path_of(path, holder, key): value for key, value in items.items() if is_a(value, _PLAIN)}
+def _plain(attr_path: str, holder: object, items: dict[Any, Any]) -> dict[str, object]:
+    return {_path_of(attr_path, holder, key): value for key, value in items.items() if is_a(value, _PLAIN)}
 
 
 def _items(holder: Any) -> dict[Any, Any]:
@@ -72,7 +72,7 @@ def _items(holder: Any) -> dict[Any, Any]:
     return _way_to_look(type(holder))(holder)
 
 
-@asked_once
+@cached_by_type
 def _way_to_look(kind: type) -> Callable[[Any], dict[Any, Any]]:
     if issubclass(kind, dict):
         return lambda holder: {key: value for key, value in list(dict.items(holder)) if isinstance(key, str | int)}
@@ -85,8 +85,8 @@ def _way_to_look(kind: type) -> Callable[[Any], dict[Any, Any]]:
     return state_of if has_slots(kind) or data_owners(kind) else instance_dict
 
 
-def _path_of(path: str, holder: object, key: Any) -> str:
-    return f"{path}[{key!r}]" if is_a(holder, dict | list | tuple) else f"{path}.{key}"
+def _path_of(attr_path: str, holder: object, key: Any) -> str:
+    return f"{attr_path}[{key!r}]" if is_a(holder, dict | list | tuple) else f"{attr_path}.{key}"
 
 
 def _same(one: object, two: object) -> bool:

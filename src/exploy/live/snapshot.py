@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_iter
 
 from exploy.live.geometry import has_memory
 from exploy.live.gradient_mode import gradient_mode
-from exploy.live.object_graph import asked_once, data_owners, has_slots, instance_dict, is_a, slots_of, walk
+from exploy.live.object_graph import cached_by_type, data_owners, has_slots, instance_dict, is_a, slots_of, walk
 
 _MISSING = object()
 
@@ -42,10 +42,10 @@ class Snapshot:
         self._restore_generators: list[Callable[[], object]] = _global_generators()
         self._class_data: dict[tuple[type, str], Any] = {}
         self.generators: list[np.random.Generator | np.random.RandomState | random.Random] = []
-        for path, value in walk(roots, closures=True):
-            _way_to_keep(type(value))(self, path, value)
+        for attr_path, value in walk(roots, closures=True):
+            _saver_for(type(value))(self, attr_path, value)
             if is_a(value, dict | list | collections.deque | set):
-                self._keep_attributes(path, value)
+                self._keep_attributes(attr_path, value)
             for name, owner in data_owners(type(value)):
                 self._class_data[owner, name] = owner.__dict__.get(name)
 
@@ -121,78 +121,78 @@ class Snapshot:
     def changed_python_state(self) -> list[str]:
         """Plain numbers, strings and flags that differ from the snapshot, as `path: before -> now`."""
         changes = []
-        for path, current, saved in self._attributes:
+        for attr_path, current, saved in self._attributes:
             for key, before in saved.items():
                 now = current.get(key)
                 if isinstance(before, bool | int | float | str) and type(now) is type(before) and now != before:
-                    changes.append(f"{path}.{key}: {before!r} -> {now!r}")
+                    changes.append(f"{attr_path}.{key}: {before!r} -> {now!r}")
         return changes
 
-    def _keep_tensor(self, path: str, value: torch.Tensor) -> None:
+    def _keep_tensor(self, attr_path: str, value: torch.Tensor) -> None:
         if has_memory(value):
             self._tensors.append((value, value.detach()))
             self.protect(value)
 
-    def _keep_array(self, path: str, value: np.ndarray) -> None:
+    def _keep_array(self, attr_path: str, value: np.ndarray) -> None:
         if value.flags.writeable:
             self._arrays.append((value, value.copy()))
 
-    def _keep_mapping(self, path: str, value: dict[Any, Any]) -> None:
-        self._attributes.append((path, value, dict(dict.items(value))))
+    def _keep_mapping(self, attr_path: str, value: dict[Any, Any]) -> None:
+        self._attributes.append((attr_path, value, dict(dict.items(value))))
 
-    def _keep_sequence(self, path: str, value: Any) -> None:
+    def _keep_sequence(self, attr_path: str, value: Any) -> None:
         self._sequences.append((value, list(_iterator(value))))
 
-    def _keep_cell(self, path: str, value: types.CellType) -> None:
+    def _keep_cell(self, attr_path: str, value: types.CellType) -> None:
         self._cells.append((value, value.cell_contents))
 
-    def _keep_set(self, path: str, value: set[Any]) -> None:
+    def _keep_set(self, attr_path: str, value: set[Any]) -> None:
         self._sets.append((value, set(set.__iter__(value))))
 
-    def _keep_torch_generator(self, path: str, value: torch.Generator) -> None:
+    def _keep_torch_generator(self, attr_path: str, value: torch.Generator) -> None:
         state = value.get_state()
         self._restore_generators.append(lambda: value.set_state(state))
 
-    def _keep_numpy_generator(self, path: str, value: np.random.Generator) -> None:
+    def _keep_numpy_generator(self, attr_path: str, value: np.random.Generator) -> None:
         self.generators.append(value)
         self._restore_generators.append(_numpy_restorer(value))
 
-    def _keep_old_numpy_generator(self, path: str, value: np.random.RandomState) -> None:
+    def _keep_old_numpy_generator(self, attr_path: str, value: np.random.RandomState) -> None:
         self.generators.append(value)
         state = value.get_state()
         self._restore_generators.append(lambda: value.set_state(state))
 
-    def _keep_python_generator(self, path: str, value: random.Random) -> None:
+    def _keep_python_generator(self, attr_path: str, value: random.Random) -> None:
         if isinstance(value, random.SystemRandom):
             return  # it has no state
         self.generators.append(value)
         state = value.getstate()
         self._restore_generators.append(lambda: value.setstate(state))
 
-    def _keep_attributes(self, path: str, value: object) -> None:
+    def _keep_attributes(self, attr_path: str, value: object) -> None:
         attributes = instance_dict(value)
         if attributes or type(value).__dictoffset__:
-            self._attributes.append((path, attributes, dict(attributes)))
+            self._attributes.append((attr_path, attributes, dict(attributes)))
 
-    def _keep_slots(self, path: str, value: object) -> None:
+    def _keep_slots(self, attr_path: str, value: object) -> None:
         self._slots.append((value, slots_of(value)))
-        self._keep_attributes(path, value)
+        self._keep_attributes(attr_path, value)
 
-    def _keep_module(self, path: str, value: torch.nn.Module) -> None:
-        self._keep_slots(path, value)
+    def _keep_module(self, attr_path: str, value: torch.nn.Module) -> None:
+        self._keep_slots(attr_path, value)
         for name in ("_parameters", "_buffers", "_modules"):
             part = instance_dict(value).get(name)
             if isinstance(part, dict):
-                self._keep_mapping(path, part)
+                self._keep_mapping(attr_path, part)
         if isinstance(value, torch.jit.ScriptModule):
             for tensor in (*value.parameters(), *value.buffers()):
                 self.protect(tensor)
 
-    def _keep_nothing(self, path: str, value: object) -> None:
+    def _keep_nothing(self, attr_path: str, value: object) -> None:
         pass
 
 
-_WAYS: tuple[tuple[tuple[type, ...], Callable[[Snapshot, str, Any], None]], ...] = (
+_SAVERS: tuple[tuple[tuple[type, ...], Callable[[Snapshot, str, Any], None]], ...] = (
     ((torch.Tensor,), Snapshot._keep_tensor),
     ((np.ndarray,), Snapshot._keep_array),
     ((dict,), Snapshot._keep_mapping),
@@ -208,12 +208,12 @@ _WAYS: tuple[tuple[tuple[type, ...], Callable[[Snapshot, str, Any], None]], ...]
 )
 
 
-@asked_once
-def _way_to_keep(kind: type) -> Callable[[Snapshot, str, Any], None]:
+@cached_by_type
+def _saver_for(kind: type) -> Callable[[Snapshot, str, Any], None]:
     """How the state of objects of a type is remembered."""
-    for kinds, way in _WAYS:
+    for kinds, saver in _SAVERS:
         if issubclass(kind, kinds):
-            return way
+            return saver
     return Snapshot._keep_slots if has_slots(kind) else Snapshot._keep_attributes
 
 

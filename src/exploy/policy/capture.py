@@ -6,8 +6,8 @@ import torch
 from torch import fx
 
 from exploy.capture.graph_module import has_effect
-from exploy.capture.noise import without_noise
-from exploy.capture.program import MemoryPort, Port, Program
+from exploy.capture.program import Program, ProgramInput, ProgramMemory
+from exploy.capture.quiet_loggers import quiet_loggers
 from exploy.capture.recording import WHERE, plain_torch
 from exploy.errors import CaptureError, ExployError, RandomOperatorError
 from exploy.live.location import UNKNOWN, is_internal
@@ -28,25 +28,25 @@ def capture_policy(policy: Policy, *, dynamic_batch: bool) -> Program:
     batch = _ANY_BATCH if dynamic_batch else 1
     examples = {item.name: item.draw(batch, generator) for item in policy.inputs}
     memories = [
-        MemoryPort(state.name, state.input_name, state.output_name, state.initial(batch)) for state in policy.states
+        ProgramMemory(state.name, state.input_name, state.output_name, state.initial(batch)) for state in policy.states
     ]
     arguments = (*examples.values(), *(memory.initial for memory in memories))
     axes = {item.name: _axis(item.shape) for item in policy.inputs}
     axes |= {state.input_name: _axis(state.shape) for state in policy.states}
-    with plain_torch(), without_noise():
+    with plain_torch(), quiet_loggers():
         module = _graph_of(policy, arguments, list(axes.values()) if dynamic_batch else None)
     program = Program(
         module=module,
-        inputs=[Port(name, example) for name, example in examples.items()],
+        inputs=[ProgramInput(name, example) for name, example in examples.items()],
         memories=memories,
-        default_outputs=[*policy.outputs, *(memory.output_name for memory in memories)],
+        policy_step_outputs=[*policy.outputs, *(memory.output_name for memory in memories)],
         sub_step_outputs=[],
         frozen=[],
         parameter_names={name: name.removeprefix("policy.") for name, _ in _tensors(module)},
         batch_axes={name: axis for name, axis in axes.items() if axis is not None} if dynamic_batch else {},
     )
     if not policy.is_random:
-        _refuse_random_numbers(program)
+        _require_deterministic(program)
     return program
 
 
@@ -108,7 +108,7 @@ def _explain(error: Exception, dynamic_batch: bool) -> str:
     return f"{what} {advice}{' With dynamic_batch=False one number of robots is enough.' if dynamic_batch else ''}"
 
 
-def _refuse_random_numbers(program: Program) -> None:
+def _require_deterministic(program: Program) -> None:
     for operator in program.random_operators:
         raise RandomOperatorError(
             f"{operator.where}: the policy draws random numbers ({operator.name}). Export its deterministic form."

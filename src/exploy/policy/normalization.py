@@ -31,7 +31,7 @@ class Normalization(torch.nn.Module):
         return normalized.float()
 
 
-def refuse_misfit(normalizer: str, width: tuple[int, ...], port: str, shape: Shape) -> None:
+def require_matching_size(normalizer: str, width: tuple[int, ...], port: str, shape: Shape) -> None:
     """Refuse a normaliser whose statistics do not have the shape of one observation.
 
     Args:

@@ -108,7 +108,7 @@ class Policy(ExportableActor):
         self.libraries = tuple(libraries)
         self.is_random = is_random
         self._state: Tensors | None = None
-        _refuse_clashes(self)
+        _require_distinct_names(self)
 
     @abstractmethod
     def step(self, inputs: Tensors, states: Tensors) -> tuple[Tensors, Tensors]:
@@ -170,7 +170,7 @@ class Policy(ExportableActor):
         return state
 
 
-def _refuse_clashes(policy: Policy) -> None:
+def _require_distinct_names(policy: Policy) -> None:
     """Refuse two ports of one name."""
     names = [*(item.name for item in policy.inputs), *policy.outputs]
     names += [name for state in policy.states for name in (state.input_name, state.output_name)]

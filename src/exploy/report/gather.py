@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exploy.comparison import absolute_error, difference
-from exploy.contract import STEP_COUNT, Contract, Kind
+from exploy.contract import STEP_COUNT, Contract, PortKind
 from exploy.errors import ContractError
 from exploy.report.content import Content, InputHistory, OutputHistory, output_history
 from exploy.runtime.controller import Controller
@@ -136,7 +136,7 @@ def _left_out(contract: Contract, compared: set[str]) -> dict[str, str]:
     return {
         port.name: "random numbers reach it" if port.name in contract.random_outputs else "not in the trace"
         for port in contract.outputs
-        if port.name not in compared and port.kind != Kind.MEMORY
+        if port.name not in compared and port.kind != PortKind.MEMORY
     }
 
 
@@ -179,7 +179,7 @@ def _elements(name: str, contract: Contract, value: np.ndarray) -> tuple[str, ..
     """A name for each element: the port's own, those of the observation, or its position."""
     port = next((item for item in (*contract.inputs, *contract.outputs) if item.name == name), None)
     names = port.names if port is not None else None
-    if port is not None and port.kind == Kind.OBSERVATIONS:
+    if port is not None and port.kind == PortKind.OBSERVATIONS:
         names = contract.observation_names
     if names is not None and len(names) == value.size:
         return tuple(names)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from exploy.atomic_write import replacing
-from exploy.contract import Contract, Kind
-from exploy.contract.wording import elements_in_words, rates_in_words, shape_in_words
+from exploy.contract import Contract, PortKind
+from exploy.contract.formatting import format_elements, format_rates, format_shape
 from exploy.diagnosis.diagnosis import short_place
 from exploy.errors import OutputPathError, ViewError
 from exploy.report.content import Content
@@ -50,9 +50,9 @@ def render(content: Content) -> str:
         content=content,
         contract=contract,
         made=contract.provenance,
-        rates=rates_in_words(contract),
-        elements=elements_in_words,
-        shape=shape_in_words,
+        rates=format_rates(contract),
+        elements=format_elements,
+        shape=format_shape,
         short_place=short_place,
         ports=[(direction, port) for direction, port in ports if port.name not in memories],
         compared=sum(len(output.ticks) for output in content.outputs),
@@ -108,8 +108,8 @@ def _latencies(content: Content) -> dict[str, dict[str, Any]]:
 
 def _drawing(contract: Contract) -> dict[str, Any]:
     """Where things are in the drawing of the pipeline."""
-    inputs = _some([port.name for port in contract.inputs if port.kind not in Kind.FILLED_BY_THE_CONTROLLER])
-    outputs = _some([port.name for port in contract.outputs if port.kind != Kind.MEMORY])
+    inputs = _some([port.name for port in contract.inputs if port.kind not in PortKind.FILLED_BY_THE_CONTROLLER])
+    outputs = _some([port.name for port in contract.outputs if port.kind != PortKind.MEMORY])
     memories = _some([memory.name for memory in contract.memories])
     inner = max(150, 60 + 22 * max(len(inputs), len(outputs)))
     memory_y = inner + 40

@@ -14,18 +14,18 @@ from exploy.contract import Contract, Port
 from exploy.errors import Fault, Guard, RuntimeInputError, ThreadError
 from exploy.runtime.backends import open_steps
 from exploy.runtime.buffers import Buffers, read_only
-from exploy.runtime.element_order import checked_order, order_of, reordered
+from exploy.runtime.element_order import order_of, reordered, validated_order
 from exploy.runtime.engine import OUTPUT, Engine
 from exploy.runtime.guards.fault_latch import FaultLatch
-from exploy.runtime.guards.guards import Finding, Guards, OnFault
+from exploy.runtime.guards.guards import Guards, OnFault, Violation
 from exploy.runtime.guards.rate_watch import RateWatch
 from exploy.runtime.guards.value_checks import FiniteCheck, LimitCheck
-from exploy.runtime.intake import Intake, checked_ages, checked_sizes
+from exploy.runtime.input_writer import InputWriter, validated_ages, validated_sizes
 from exploy.runtime.model_file import ModelFile
 from exploy.runtime.ramp import Ramp, ramp_start, ramp_ticks
 from exploy.runtime.selftest import replay_trace
 from exploy.runtime.statistics import Durations, Stats, stats_of
-from exploy.runtime.wiring import Wiring, released_arena
+from exploy.runtime.wiring import Wiring, output_arena
 from exploy.tables import Table
 
 _BUSY = "The controller is within a tick or a reset: use it between them, from one thread, and not from callbacks."
@@ -59,7 +59,7 @@ class Controller:
         sizes: Sizes that the file leaves open, by name; 1 where one is not given.
         threads: Number of threads that onnxruntime computes with.
         spinning: Let these threads keep their processors busy while they wait.
-        split: Run the two paths as sessions of their own where the file allows it.
+        split: Run policy step and sub-step as sessions of their own where the file allows it.
         clock: Gives nanoseconds that only go up.
 
     Raises:
@@ -83,7 +83,7 @@ class Controller:
     ):
         self._contract = file.contract
         self._guards = Guards() if guards is None else guards
-        self._max_age = checked_ages({} if max_age is None else max_age, file.contract)
+        self._max_age = validated_ages({} if max_age is None else max_age, file.contract)
         self._clock = clock
         if not isinstance(self._guards, Guards) or not callable(clock) or type(threads) is not int or threads < 1:
             raise RuntimeInputError(
@@ -91,14 +91,14 @@ class Controller:
                 f"got {guards!r}, {clock!r} and {threads!r}."
             )
         self._runners = open_steps(file, threads=threads, spinning=spinning, split=split)
-        self._sizes = checked_sizes({} if sizes is None else sizes, file.contract)
+        self._sizes = validated_sizes({} if sizes is None else sizes, file.contract)
         self._engine = engine = self.new_engine()
-        self._released = released_arena(engine)
+        self._released = output_arena(engine)
         self._inputs = Buffers(engine.inputs)
         released = {name: self._released.arrays[OUTPUT, name] for name in engine.outputs}
         self._outputs = read_only(released)
         self._latch = FaultLatch(self._guards, on_fault, released)
-        self._intake = Intake(self._inputs, file.contract.unused_inputs, self._guards.watches(Guard.INPUTS))
+        self._input_writer = InputWriter(self._inputs, file.contract.unused_inputs, self._guards.watches(Guard.INPUTS))
         self._ports = {port.name: port for port in (*engine.parts.inputs, *engine.parts.outputs)}
         self._finite = FiniteCheck(engine, self._ports) if self._guards.watches(Guard.FINITE) else None
         self._durations = (Durations(), Durations())
@@ -240,7 +240,7 @@ class Controller:
         with self._alone():
             if self._tick or self._ramps or self._listener is not None:
                 raise RuntimeInputError("Bind after a reset, before the first tick, ramps and recording.")
-            order = checked_order(self._ports[port], names)
+            order = validated_order(self._ports[port], names)
             bound = {name: found for name, item in self._ports.items() if (found := order_of(item, order)) is not None}
             self._ports |= {name: reordered(self._ports[name], found) for name, found in bound.items()}
             self._wire()
@@ -306,11 +306,11 @@ class Controller:
             self._claim()
             if self._latch.fault is None:
                 try:
-                    self._intake.take(values, self._max_age if self._watch else ())
+                    self._input_writer.take(values, self._max_age if self._watch else ())
                     if self._watch is not None:
                         self._watch.take(values, {} if ages is None else ages, self._clock())
                 except RuntimeInputError as error:
-                    self._trip(Finding(Guard.INPUTS, str(error)), self._tick)
+                    self._trip(Violation(Guard.INPUTS, str(error)), self._tick)
             self._run()
             return {name: array.copy() for name, array in self._outputs.items()}
 
@@ -379,12 +379,12 @@ class Controller:
 
     # -- faults -------------------------------------------------------------------------------------------------------
 
-    def _reason_for(self, error: Exception) -> Finding:
+    def _reason_for(self, error: Exception) -> Violation:
         """Why onnxruntime could not compute a step: values that are not finite, where there are any."""
         found = self._finite.finding() if self._finite is not None else None
-        return found or Finding(Guard.EXECUTION, f"onnxruntime cannot compute this step: {_first_line(error)}.")
+        return found or Violation(Guard.EXECUTION, f"onnxruntime cannot compute this step: {_first_line(error)}.")
 
-    def _trip(self, found: Finding, tick: int) -> None:
+    def _trip(self, found: Violation, tick: int) -> None:
         """Let the world know of a fault, and do what its guard is set to."""
         for source, index, target in self._wiring.gathers:  # what a listener sees are the inputs of this tick
             source.take(index, 0, target, "clip")

@@ -4,7 +4,7 @@ from exploy.contract import Contract
 from exploy.errors import ContractError
 
 
-def refuse_changed(name: str, contract: Contract, found: str) -> None:
+def require_digest(name: str, contract: Contract, found: str) -> None:
     """Refuse a file whose contract has another digest than its contents.
 
     Raises:

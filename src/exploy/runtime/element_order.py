@@ -10,7 +10,7 @@ from exploy.contract import Port
 from exploy.errors import RuntimeInputError
 
 
-def checked_order(port: Port, names: Sequence[str]) -> tuple[str, ...]:
+def validated_order(port: Port, names: Sequence[str]) -> tuple[str, ...]:
     """Names in the robot's order that are those of a port, each of them once.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exploy.contract import Contract, Kind, Memory, Port
+from exploy.contract import Contract, Port, PortKind, StoredMemory
 from exploy.errors import ContractError
 from exploy.runtime.arena import Arena, Layout
 from exploy.runtime.step_runner import StepRunner
@@ -45,18 +45,18 @@ class Parts:
         """
         fed_back = {memory.input for memory in contract.memories} | {memory.output for memory in contract.memories}
         mine = [port for port in contract.inputs if port.name not in fed_back]
-        orphans = [port.name for port in mine if port.kind == Kind.MEMORY]
+        orphans = [port.name for port in mine if port.kind == PortKind.MEMORY]
         if orphans:
             raise ContractError(
                 f"No memory of the contract is fed back to {', '.join(orphans)}. Export the file again."
             )
-        if contract.decimation > 1 and not any(port.kind == Kind.STEP_COUNT for port in mine):
+        if contract.decimation > 1 and not any(port.kind == PortKind.STEP_COUNT for port in mine):
             raise ContractError("The contract has two rates, but no port for the step count. Export the file again.")
         return cls(
-            inputs=tuple(port for port in mine if port.kind not in Kind.FILLED_BY_THE_CONTROLLER),
+            inputs=tuple(port for port in mine if port.kind not in PortKind.FILLED_BY_THE_CONTROLLER),
             outputs=tuple(port for port in contract.outputs if port.name not in fed_back),
-            step_counts=tuple(port for port in mine if port.kind == Kind.STEP_COUNT),
-            is_init=tuple(port for port in mine if port.kind == Kind.IS_INIT),
+            step_counts=tuple(port for port in mine if port.kind == PortKind.STEP_COUNT),
+            is_init=tuple(port for port in mine if port.kind == PortKind.IS_INIT),
         )
 
 
@@ -80,7 +80,7 @@ class Engine:
         self._contract = contract
         self._runners = runners
         self._sizes = sizes
-        self._memories = _checked_memories(contract, self._layout)
+        self._memories = _validated_memories(contract, self._layout)
         finite = {port.name: port.finite for port in (*contract.inputs, *contract.outputs)}
         layouts: dict[Key, Layout] = {(INPUT, port.name): self._layout(port) for port in self.parts.inputs}
         layouts |= {(OUTPUT, port.name): self._layout(port) for port in self.parts.outputs}
@@ -174,7 +174,7 @@ class Engine:
         return np.dtype(port.dtype), port.fixed_shape(self._sizes)
 
 
-def _checked_memories(contract: Contract, layout: Callable[[Port], Layout]) -> dict[str, np.ndarray]:
+def _validated_memories(contract: Contract, layout: Callable[[Port], Layout]) -> dict[str, np.ndarray]:
     """What each memory starts from, at the size that its ports have."""
     ports = {port.name: port for port in (*contract.inputs, *contract.outputs)}
     values = {}
@@ -197,5 +197,5 @@ def _checked_memories(contract: Contract, layout: Callable[[Port], Layout]) -> d
     return values
 
 
-def _misfit(memory: Memory, reason: str) -> ContractError:
+def _misfit(memory: StoredMemory, reason: str) -> ContractError:
     return ContractError(f"The memory {memory.name!r} of the contract cannot be fed back: {reason}. Export again.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from exploy.runtime.controller import Controller
 from exploy.runtime.guards.guards import Guards
-from exploy.runtime.guards.rate_watch import checked_rate
+from exploy.runtime.guards.rate_watch import validated_rate
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def measure(path: str | Path, ticks: int, hz: float | None = None, threads: int 
         RuntimeInputError: If an option is not usable.
     """
     controller = Controller.load(path, threads=threads, guards=Guards(limits="off", finite="off"))
-    pause = 0.0 if hz is None else 1 / checked_rate(hz, controller.contract, of_the_file=False)
+    pause = 0.0 if hz is None else 1 / validated_rate(hz, controller.contract, of_the_file=False)
     trace = controller.contract.trace
     values = trace.input_arrays() if trace is not None else {}
     for name, buffer in controller.inputs.items():

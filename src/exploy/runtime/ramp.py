@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from exploy.errors import RuntimeInputError
-from exploy.runtime.intake import converted
+from exploy.runtime.input_writer import converted
 
 
 def ramp_start(output: str, start: Any, like: np.ndarray) -> np.ndarray:

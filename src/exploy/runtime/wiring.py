@@ -13,7 +13,7 @@ Copy = tuple[np.ndarray, np.ndarray]
 Permutation = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def released_arena(engine: Engine) -> Arena[Key]:
+def output_arena(engine: Engine) -> Arena[Key]:
     """Arrays for the outputs that users read, in the same order as in the engine's own memory: guarded ones first."""
     keys = [(OUTPUT, name) for name in engine.outputs]
     keys.sort(key=lambda key: key not in engine.guarded.arrays)

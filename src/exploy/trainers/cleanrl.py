@@ -13,12 +13,12 @@ from exploy.driver.policy_export import ExportOptions
 from exploy.driver.policy_export import export_policy as export_network
 from exploy.errors import CheckpointError, PolicyError
 from exploy.policy.copies import own_copy
-from exploy.policy.normalization import Normalization, refuse_misfit
+from exploy.policy.normalization import Normalization, require_matching_size
 from exploy.policy.policy import BATCH, Policy, PolicyInput, Tensors
 from exploy.policy.recurrent import rnn_states
 from exploy.trainers.common.attributes import has
 from exploy.trainers.common.checkpoints import load_into, load_values
-from exploy.trainers.common.likeliest import LikeliestValues
+from exploy.trainers.common.deterministic_sampling import DeterministicSampling
 from exploy.trainers.common.trial import failure_of, trial_inputs
 
 OBS = "obs"
@@ -142,7 +142,7 @@ def actor_from_agent(
     port = _port(space)
     bounds = envs.single_action_space if clip_actions is True else clip_actions
     bounds = None if bounds is UNSAID or bounds is False else bounds
-    normalize = _normalization(normalization, _checked_clip(clip_observations), port)
+    normalize = _normalization(normalization, _validated_clip(clip_observations), port)
     policy = CleanRlPolicy(own_copy(agent), act, port, normalize, bounds, chooses=_chooses(agent, act, envs))
     if clip_actions is UNSAID and act == "get_action_and_value" and failure_of(policy) is None:
         inputs, states = trial_inputs(policy)
@@ -177,7 +177,7 @@ class CleanRlPolicy(Policy):
     def step(self, inputs: Tensors, states: Tensors) -> tuple[Tensors, Tensors]:
         """Compute what the agent does where it has the choice between actions."""
         observation = self.normalization(inputs[0])
-        with LikeliestValues():
+        with DeterministicSampling():
             if states:
                 done = observation.new_zeros(observation.shape[0])
                 actions, *_, states = getattr(self.agent, self._act)(observation, states, done)
@@ -210,7 +210,7 @@ def _chooses(agent: torch.nn.Module, act: str, envs: Any) -> bool:
     return is_network and hasattr(envs.single_action_space, "n")
 
 
-def _checked_clip(clip: Any) -> float | None:
+def _validated_clip(clip: Any) -> float | None:
     if clip is None or clip is UNSAID or clip is False:
         return None
     if isinstance(clip, bool) or not isinstance(clip, int | float) or not 0 < clip < float("inf"):
@@ -247,7 +247,7 @@ def _normalization(source: Any, clip: float | None, port: PolicyInput) -> torch.
         return _AsFloat(clip)
     mean, variance, epsilon = _statistics(source)
     for statistics in (mean, variance):
-        refuse_misfit("The normaliser", statistics.shape, port.name, port.shape)
+        require_matching_size("The normaliser", statistics.shape, port.name, port.shape)
     if not (variance + epsilon > 0).all():
         raise PolicyError(f"The normaliser's variances must be above zero, got {variance.tolist()}.")
     return Normalization(torch.tensor(mean), torch.tensor(variance + epsilon).sqrt(), clip)

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 
 from exploy.capture.program import ACTIONS, OBSERVATIONS
-from exploy.contract import STEP_COUNT, Contract, Memory
+from exploy.contract import STEP_COUNT, Contract, StoredMemory
 from exploy.environment.actor import ExportableActor
-from exploy.environment.checks import checked_tensor
-from exploy.environment.components import Memory as MemoryComponent
+from exploy.environment.components import Memory
 from exploy.environment.context_manager import ContextManager
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.tensor_copies import to_numpy
-from exploy.errors import ActorError, EnvironmentError, FileFormatError
+from exploy.environment.validation import validated_tensor
+from exploy.errors import ActorError, FileFormatError, InvalidEnvironmentError
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.verify.stepped import Stepped, Values
 from exploy.verify.tally import Tally
@@ -169,7 +169,7 @@ class ClosedLoop:
     def _observe_reset(self) -> tuple[torch.Tensor, _Reading]:
         """Observations of a fresh state, and the inputs and memories that they were computed from."""
         before = self._read_memories(self._registered)
-        observations = checked_tensor(self._env, "observations_reset")
+        observations = validated_tensor(self._env, "observations_reset")
         if self._hook_reading is not None:
             return observations, self._hook_reading
         memories = self._read_memories(self._registered)
@@ -201,7 +201,7 @@ class ClosedLoop:
             return set()
         return {name for name, memory in self._registered.items() if self._contract.sub_step_inputs.get(memory.output)}
 
-    def _known_after_step(self) -> dict[str, Memory]:
+    def _known_after_step(self) -> dict[str, StoredMemory]:
         """Memories whose value before the observations can still be read after them."""
         return {name: memory for name, memory in self._registered.items() if not memory.written_by_observations}
 
@@ -230,11 +230,11 @@ class ClosedLoop:
             if item.input_name not in self._registered
         }
 
-    def _read_memories(self, wanted: dict[str, Memory]) -> Values:
+    def _read_memories(self, wanted: dict[str, StoredMemory]) -> Values:
         components = self._manager.get_memory_components()
         return {item.input_name: self._read_memory(item) for item in components if item.input_name in wanted}
 
-    def _read_memory(self, memory: MemoryComponent) -> np.ndarray:
+    def _read_memory(self, memory: Memory) -> np.ndarray:
         """The value of a memory; its start value where an actor has dropped its state at a reset."""
         try:
             return memory.value_numpy
@@ -251,12 +251,12 @@ def step_environment(env: ExportableEnvironment, actions: torch.Tensor) -> tuple
     """Step an environment and return what it must return.
 
     Raises:
-        EnvironmentError: If it returns something else.
+        InvalidEnvironmentError: If it returns something else.
     """
     result: Any = env.step(actions)
     if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], torch.Tensor):
         kinds = [type(item).__name__ for item in result] if isinstance(result, tuple) else type(result).__name__
-        raise EnvironmentError(
+        raise InvalidEnvironmentError(
             f"step() must return the next observations and whether the environment was reset, got {kinds}."
         )
     return result[0], bool(torch.as_tensor(result[1]).any())

@@ -9,7 +9,7 @@ from rich.progress import Progress
 
 from exploy.environment.context_manager import ContextManager
 from exploy.environment.exportable_environment import ExportableEnvironment
-from exploy.errors import EnvironmentError
+from exploy.errors import InvalidEnvironmentError
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.verify.closed_loop import ClosedLoop, has_terminal
 from exploy.verify.frozen_notes import FrozenNotes
@@ -53,10 +53,10 @@ def evaluate(
         Whether everything that was compared agrees (never True if nothing was), and the last observations.
 
     Raises:
-        EnvironmentError: If the number of steps is not positive.
+        InvalidEnvironmentError: If the number of steps is not positive.
         FileFormatError: If the file does not belong to the environment.
     """
-    _check_counts(num_steps, reset_from_onnx_counter_steps)
+    _require_positive_counts(num_steps, reset_from_onnx_counter_steps)
     actor = session_wrapper.get_actor()
     tally = Tally(atol, rtol)
     watch = FrozenNotes(env, session_wrapper)
@@ -80,11 +80,11 @@ def evaluate(
     return tally.ok, observations
 
 
-def _check_counts(num_steps: int, reseed_every: int | None) -> None:
+def _require_positive_counts(num_steps: int, reseed_every: int | None) -> None:
     if num_steps < 1:
-        raise EnvironmentError(f"evaluate() needs num_steps of 1 or more, got {num_steps}.")
+        raise InvalidEnvironmentError(f"evaluate() needs num_steps of 1 or more, got {num_steps}.")
     if reseed_every is not None and reseed_every < 0:
-        raise EnvironmentError(
+        raise InvalidEnvironmentError(
             f"reset_from_onnx_counter_steps must be positive, or 0 or None for never; got {reseed_every}."
         )
 

@@ -37,8 +37,8 @@ _MAX_SUB_STEPS = 20
 _POLICY_STEPS = 8
 
 
-def check_against_program(program: Program, file: Stepped, decimation: int) -> None:
-    """Run file and program on the same inputs over both paths, memories fed back.
+def verify_against_program(program: Program, file: Stepped, decimation: int) -> None:
+    """Run file and program on the same inputs over policy steps and sub-steps, memories fed back.
 
     The inputs are those found and random ones around them; only the first where the program cannot be computed
     with others.
@@ -61,10 +61,10 @@ def check_against_program(program: Program, file: Stepped, decimation: int) -> N
                 _compare(expected, got, program, step, lambda: [_REASON_IN_THE_FILE])
                 memories = {memory.input_name: got[memory.output_name] for memory in program.memories}
 
-    _check_at(check, (as_found, around, around), (as_found, as_found))
+    _verify_at(check, (as_found, around, around), (as_found, as_found))
 
 
-def check_controller(data: bytes) -> None:
+def verify_controller(data: bytes) -> None:
     """Let the controller that runs on robots test the file, where it has a trace to be tested by.
 
     Raises:
@@ -78,7 +78,7 @@ def check_controller(data: bytes) -> None:
         controller.step({name: values[0] for name, values in trace.input_arrays().items()})
 
 
-def check_against_environment(
+def verify_against_environment(
     env: ExportableEnvironment,
     actor: ExportableActor,
     program: Program,
@@ -102,7 +102,7 @@ def compare_with_environment(
     stepped: Stepped,
     snapshot: Snapshot | None = None,
 ) -> None:
-    """Compare with the live environment whatever computes the program's outputs; see check_against_environment().
+    """Compare with the live environment whatever computes the program's outputs; see verify_against_environment().
 
     Args:
         env: The environment.
@@ -115,10 +115,10 @@ def compare_with_environment(
         VerificationError: If an output differs, or a frozen tensor that matters was changed; the message names it.
     """
     check = _EnvironmentCheck(env, actor, program, stepped, snapshot or Snapshot(live_objects(env, actor)))
-    _check_at(check.run, (around,) * _POLICY_STEPS, (as_found,) * _POLICY_STEPS)
+    _verify_at(check.run, (around,) * _POLICY_STEPS, (as_found,) * _POLICY_STEPS)
 
 
-def _check_at(
+def _verify_at(
     check: Callable[[Sequence[Variation]], None], variations: Sequence[Variation], fallback: Sequence[Variation]
 ) -> None:
     """Check at some values, or, with a warning, at others if the code under test cannot be run at the first."""
@@ -156,7 +156,7 @@ class _EnvironmentCheck:
         self._stages = Stages(env, actor)
         self._program = program
         self._sensitivity = Sensitivity(program)
-        self._watch = FrozenWatch(env, actor, program.stored)
+        self._watch = FrozenWatch(env, actor, program.frozen_and_weights)
         self._file = file
         self._snapshot = snapshot
 
@@ -170,7 +170,7 @@ class _EnvironmentCheck:
             for policy_step, variation in enumerate(variations):
                 for sub_step in range(self._sub_steps(policy_step)):
                     memories = self._step(policy_step, sub_step, variation, memories)
-            self._refuse_missing_memories()
+            self._require_no_missing_memories()
 
     def _sub_steps(self, policy_step: int) -> int:
         """All of them on the first policy step, two afterwards."""
@@ -214,7 +214,7 @@ class _EnvironmentCheck:
         undeclared = self._watch.changes(lambda frozen: frozen.declared is None and frozen.live is None)
         return [item.frozen for item in undeclared if self._sensitivity.depends_on(item.frozen, item.elements)]
 
-    def _refuse_missing_memories(self) -> None:
+    def _require_no_missing_memories(self) -> None:
         """Refuse state that the pipeline reads and changes, even where no output has shown it yet."""
         missing = self._changed_frozen()
         if missing:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from exploy.comparison import absolute_error
-from exploy.contract import Contract, GoldenTrace, Kind, Memory, Port, digest
+from exploy.contract import Contract, GoldenTrace, Port, PortKind, StoredMemory, digest
 from exploy.runtime.controller import Controller
 from exploy.runtime.selftest import run_ticks
 
@@ -64,7 +64,7 @@ def _rates(contract: Contract) -> dict[str, Any]:
 
 
 def _is_wired(port: Port) -> bool:
-    return port.kind not in (Kind.MEMORY, Kind.STEP_COUNT, Kind.IS_INIT)
+    return port.kind not in (PortKind.MEMORY, PortKind.STEP_COUNT, PortKind.IS_INIT)
 
 
 def _port_changes(what: str, old: Port | None, new: Port | None) -> list[Change]:
@@ -100,7 +100,7 @@ def _inside(contract: Contract) -> dict[str, Any]:
     return inside
 
 
-def _start(memory: Memory) -> str:
+def _start(memory: StoredMemory) -> str:
     value = memory.initial_value()
     return f"{value.dtype} {list(value.shape)}, starts from {digest(value)[:12] if value.any() else 'zeros'}"
 

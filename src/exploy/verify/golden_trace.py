@@ -6,7 +6,7 @@ import torch
 from exploy.capture.perturbation import Variation, around, as_found
 from exploy.capture.program import Program
 from exploy.comparison import difference
-from exploy.contract import Contract, GoldenTrace, Kind, encode_array
+from exploy.contract import Contract, GoldenTrace, PortKind, encode_array
 from exploy.environment.tensor_copies import to_numpy
 
 MAX_BYTES = 1 << 18
@@ -27,9 +27,9 @@ def record_trace(program: Program, contract: Contract) -> GoldenTrace | None:
     computed at such. It ends where a chaotic memory would let rounding errors show. None if a single tick takes more
     than MAX_BYTES, or there is no output that could be compared.
     """
-    inputs = [port.name for port in contract.inputs if port.kind not in Kind.FILLED_BY_THE_CONTROLLER]
+    inputs = [port.name for port in contract.inputs if port.kind not in PortKind.FILLED_BY_THE_CONTROLLER]
     memories = {memory.output_name for memory in program.memories}
-    outputs = [name for name in program.default_outputs if name not in memories | program.random_outputs]
+    outputs = [name for name in program.policy_step_outputs if name not in memories | program.random_outputs]
     affordable = MAX_BYTES // max(1, _bytes_a_tick(program, inputs, outputs))
     ticks = min(_POLICY_STEPS * contract.decimation, _MAX_TICKS, affordable)
     if ticks == 0 or not outputs:
@@ -62,7 +62,7 @@ def _run(program: Program, contract: Contract, ticks: int, error: float) -> Step
 
 def _run_at(variation: Variation, program: Program, contract: Contract, ticks: int, error: float) -> Steps:
     generator = torch.Generator().manual_seed(0)
-    is_init = [port.name for port in contract.inputs if port.kind == Kind.IS_INIT]
+    is_init = [port.name for port in contract.inputs if port.kind == PortKind.IS_INIT]
     memories = {memory.input_name: memory.initial for memory in program.memories}
     held: dict[str, torch.Tensor] = {}
     steps = []

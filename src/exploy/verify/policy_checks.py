@@ -6,19 +6,19 @@ import numpy as np
 import torch
 
 from exploy.comparison import difference
-from exploy.contract import Kind
+from exploy.contract import PortKind
 from exploy.environment.tensor_copies import to_numpy
 from exploy.errors import ExployError, PolicyError, VerificationError
 from exploy.policy.policy import Policy, PolicyInput, Tensors
 from exploy.runtime.controller import Controller
 from exploy.runtime.guards.guards import Guards
-from exploy.verify.export_checks import TOLERANCE, check_controller
+from exploy.verify.export_checks import TOLERANCE, verify_controller
 
 _STEPS = 8
 _BATCHES = (1, 2, 5)
 
 
-def check_against_policy(policy: Policy, data: bytes, random_outputs: Set[str], precision: float) -> None:
+def verify_against_policy(policy: Policy, data: bytes, random_outputs: Set[str], precision: float) -> None:
     """Let the controller that runs on robots run the file beside the policy, from random observations.
 
     A file that leaves the number of robots open is run for several numbers of them.
@@ -33,13 +33,13 @@ def check_against_policy(policy: Policy, data: bytes, random_outputs: Set[str], 
         VerificationError: If an output or a memory differs; the message names it.
         ContractError: If the controller cannot load the file.
     """
-    check_controller(data)
+    verify_controller(data)
     is_open = any(isinstance(size, str) for port in Controller.load(data).contract.inputs for size in port.shape)
     for batch in _BATCHES if is_open else _BATCHES[:1]:
-        _check_at(policy, data, batch, random_outputs, max(TOLERANCE, 10 * precision))
+        _verify_at(policy, data, batch, random_outputs, max(TOLERANCE, 10 * precision))
 
 
-def refuse_broken(policy: Policy) -> None:
+def require_working_policy(policy: Policy) -> None:
     """Refuse a policy that cannot be computed at all, or has lost its weights.
 
     Raises:
@@ -66,7 +66,7 @@ def refuse_broken(policy: Policy) -> None:
         raise PolicyError(f"The policy gives {', '.join(wrong)} that are not numbers (NaN) from {shapes}.")
 
 
-def _check_at(policy: Policy, data: bytes, batch: int, random_outputs: Set[str], rtol: float) -> None:
+def _verify_at(policy: Policy, data: bytes, batch: int, random_outputs: Set[str], rtol: float) -> None:
     controller = Controller.load(data, guards=Guards.off(), sizes={"batch": batch} if batch > 1 else {})
     generator = torch.Generator().manual_seed(1)
     states: Tensors = tuple(state.initial(batch) for state in policy.states)
@@ -84,7 +84,7 @@ def _check_at(policy: Policy, data: bytes, batch: int, random_outputs: Set[str],
 def _input(item: PolicyInput, batch: int, generator: torch.Generator, step: int) -> torch.Tensor:
     """A random value, or what the controller puts there itself."""
     value = item.draw(batch, generator)
-    return torch.full_like(value, step == 0) if item.kind == Kind.IS_INIT else value
+    return torch.full_like(value, step == 0) if item.kind == PortKind.IS_INIT else value
 
 
 def _compare(name: str, expected: np.ndarray, got: np.ndarray, step: int, rtol: float) -> None:

@@ -99,7 +99,7 @@ class SessionWrapper:
                 + (f" Missing: {', '.join(missing)}." if missing else "")
                 + (f" Unknown: {', '.join(unknown)}." if unknown else "")
             )
-        values = {name: self._checked(name, kwargs[name]) for name in self._inputs}
+        values = {name: self._validated(name, kwargs[name]) for name in self._inputs}
         results = self._session.run(None, values)
         self._results = dict(zip(self._outputs, results, strict=True))
         return list(results)
@@ -138,7 +138,7 @@ class SessionWrapper:
             for name, item in self._outputs.items()
         }
 
-    def _checked(self, name: str, value: Any) -> np.ndarray:
+    def _validated(self, name: str, value: Any) -> np.ndarray:
         expected = self._inputs[name]
         dtype = np.dtype(NUMPY_TYPES.get(expected.type, np.float32))
         wanted = f"shape {tuple(expected.shape)} and type {dtype}"

@@ -34,8 +34,8 @@ def join_steps(lowered: ir.Model, program: Program, decimation: int) -> JoinedSt
     name_weights(graph, program)
     for value, name in zip(graph.inputs, program.input_names, strict=True):
         value.name = name
-    count = len(program.default_outputs)
-    default_values = dict(zip(program.default_outputs, graph.outputs[:count], strict=True))
+    count = len(program.policy_step_outputs)
+    default_values = dict(zip(program.policy_step_outputs, graph.outputs[:count], strict=True))
     sub_step_values = dict(zip(program.sub_step_outputs, graph.outputs[count:], strict=True))
     reads = {name: _inputs_read_by(value) for name, value in sub_step_values.items()}
     unread = unread_memories(program, reads)
@@ -62,7 +62,7 @@ def _model(lowered: ir.Model, graph: ir.Graph) -> ir.Model:
 
 def name_weights(graph: ir.Graph, program: Program) -> None:
     """Call weights as the modules call them and other constants by number, avoiding the names of ports."""
-    taken = {*program.input_names, *program.default_outputs, STEP_COUNT}
+    taken = {*program.input_names, *program.policy_step_outputs, STEP_COUNT}
     values, names = list(graph.initializers.values()), []
     for index, value in enumerate(values):
         name = program.parameter_names.get(value.name or "", f"constant_{index}")

@@ -15,8 +15,8 @@ from exploy.backends.onnx.exact_operators import replace_inexact_operators
 from exploy.backends.onnx.older_opsets import OLDEST_OF_TORCH, in_older_opset
 from exploy.backends.onnx.operator_table import kept_operator_table
 from exploy.backends.onnx.squeezes import drop_squeezes
-from exploy.capture.noise import without_noise
 from exploy.capture.program import Program
+from exploy.capture.quiet_loggers import quiet_loggers
 from exploy.capture.recording import WHERE
 from exploy.errors import LoweringError
 from exploy.live.location import UNKNOWN
@@ -35,7 +35,7 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
     examples = tuple(program.examples.values())
     for node in program.module.graph.nodes:
         node.meta[_STACK_TRACE] = node.meta.get(WHERE)
-    with without_noise():
+    with quiet_loggers():
         try:
             module = copy.deepcopy(program.module)
             replace_inexact_operators(module, examples)

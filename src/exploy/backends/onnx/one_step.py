@@ -13,10 +13,10 @@ def name_ports(model: ir.Model, program: Program) -> None:
     graph = model.graph
     name_weights(graph, program)
     give_outputs_producers(graph)
-    ports = {*program.input_names, *program.default_outputs}
+    ports = {*program.input_names, *program.policy_step_outputs}
     for index, value in enumerate(value for node in graph for value in node.outputs):
         value.name = f"{value.name or index}_" if value.name in ports else value.name
-    for values, names in ((graph.inputs, program.input_names), (graph.outputs, program.default_outputs)):
+    for values, names in ((graph.inputs, program.input_names), (graph.outputs, program.policy_step_outputs)):
         for value, name in zip(values, names, strict=True):
             value.name = name
             assert value.shape is not None

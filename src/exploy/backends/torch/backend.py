@@ -14,8 +14,8 @@ from exploy.backends.artifact import Artifact
 from exploy.backends.backend import Backend
 from exploy.backends.interface import Interface, interface_of
 from exploy.backends.torch.programs import StepProgram, step_programs
-from exploy.capture.noise import without_noise
 from exploy.capture.program import Program
+from exploy.capture.quiet_loggers import quiet_loggers
 from exploy.contract import Contract
 from exploy.errors import LoweringError
 from exploy.runtime.pt2 import archive
@@ -64,7 +64,7 @@ class TorchArtifact(Artifact):
         signatures = {name: {"inputs": item.inputs, "outputs": item.outputs} for name, item in self._programs.items()}
         package = importlib.import_module("torch.export.pt2_archive._package").package_pt2
         buffer = io.BytesIO()
-        with without_noise(), self._contents() as contents:
+        with quiet_loggers(), self._contents() as contents:
             package(buffer, **contents, extra_files={SIGNATURES: json.dumps(signatures)})
         return archive.seal(buffer.getvalue(), contract)
 

@@ -7,8 +7,8 @@ import torch
 from torch.export import ExportedProgram
 
 from exploy.backends.interface import Interface
-from exploy.capture.noise import without_noise
 from exploy.capture.program import Program
+from exploy.capture.quiet_loggers import quiet_loggers
 from exploy.capture.recording import plain_torch
 from exploy.errors import LoweringError
 from exploy.runtime.pt2.steps import POLICY_STEP, SUB_STEP
@@ -30,7 +30,7 @@ def step_programs(program: Program, interface: Interface) -> dict[str, StepProgr
         LoweringError: If torch cannot export them.
     """
     outputs = {item.name for item in interface.outputs}
-    default = [name for name in program.default_outputs if name in outputs]
+    default = [name for name in program.policy_step_outputs if name in outputs]
     sub_step = [name for name in program.sub_step_outputs if name in outputs]
     programs = {POLICY_STEP: _step(program, default, is_sub_step=False)}
     return programs | ({SUB_STEP: _step(program, sub_step, is_sub_step=True)} if sub_step else {})
@@ -40,8 +40,8 @@ def _step(program: Program, outputs: list[str], *, is_sub_step: bool) -> StepPro
     sources = program.sources[is_sub_step]
     read = {name for output in outputs for name in sources[output].inputs}
     inputs = [name for name in program.input_names if name in read]
-    first = len(program.default_outputs) if is_sub_step else 0
-    names = program.sub_step_outputs if is_sub_step else program.default_outputs
+    first = len(program.policy_step_outputs) if is_sub_step else 0
+    names = program.sub_step_outputs if is_sub_step else program.policy_step_outputs
     module = _Part(program, inputs, [first + names.index(name) for name in outputs])
     examples = tuple(program.examples[name] for name in inputs)
     shapes: Any = (
@@ -51,7 +51,7 @@ def _step(program: Program, outputs: list[str], *, is_sub_step: bool) -> StepPro
         ),
     )
     try:
-        with plain_torch(), without_noise(), torch.no_grad():
+        with plain_torch(), quiet_loggers(), torch.no_grad():
             exported = torch.export.export(module, examples, dynamic_shapes=shapes if program.batch_axes else None)
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]

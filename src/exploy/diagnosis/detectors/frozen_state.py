@@ -4,12 +4,12 @@ import numpy as np
 import torch
 
 from exploy.capture.program import FrozenTensor
-from exploy.diagnosis.detectors.ports import detached_twins
+from exploy.diagnosis.detectors.ports import detached_inputs
 from exploy.diagnosis.detectors.stale_cache import Refresh, find_refreshes
 from exploy.diagnosis.evidence.roles import Role
 from exploy.diagnosis.evidence.stepping import Change
 from exploy.diagnosis.examination import Examination
-from exploy.diagnosis.finding import Finding, Kind
+from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.live.geometry import Geometry
 from exploy.live.location import UNKNOWN
 
@@ -17,9 +17,9 @@ from exploy.live.location import UNKNOWN
 def frozen_findings(examination: Examination) -> list[Finding]:
     """Unregistered inputs, missing memories, stale caches, and constants that are just that."""
     refreshes = find_refreshes(examination.experiments, examination.probes)
-    twins = detached_twins(examination, examination.suspects)
+    twins = detached_inputs(examination, examination.suspects)
     findings = []
-    for frozen in examination.program.stored:
+    for frozen in examination.program.frozen_and_weights:
         role = examination.roles.get(frozen.name)
         if role is Role.MEMORY:
             findings.append(_missing_memory(examination, frozen))
@@ -35,13 +35,13 @@ def frozen_findings(examination: Examination) -> list[Finding]:
 
 
 def _constant(frozen: FrozenTensor, what: str) -> Finding:
-    return Finding.of(Kind.FROZEN, _name(frozen), f"{what}; the file keeps its value", _where(frozen))
+    return Finding.of(FindingKind.FROZEN, _name(frozen), f"{what}; the file keeps its value", _where(frozen))
 
 
 def _missing_memory(examination: Examination, frozen: FrozenTensor) -> Finding:
     what = "written in one policy step and read in the next; the file would read the value of the export each time"
     return Finding.of(
-        Kind.MISSING_MEMORY, _name(frozen), what, _where(frozen), _registration(examination, frozen, "Memory")
+        FindingKind.MISSING_MEMORY, _name(frozen), what, _where(frozen), _registration(examination, frozen, "Memory")
     )
 
 
@@ -53,13 +53,13 @@ def _unregistered_input(examination: Examination, frozen: FrozenTensor, twin: st
     else:
         suggestion = _registration(examination, frozen, "Input")
     return Finding.of(
-        Kind.UNREGISTERED_INPUT, _name(frozen), _what_happened(examination, frozen), _where(frozen), suggestion
+        FindingKind.UNREGISTERED_INPUT, _name(frozen), _what_happened(examination, frozen), _where(frozen), suggestion
     )
 
 
 def _stale_cache(examination: Examination, frozen: FrozenTensor, refresh: Refresh) -> Finding:
     what = f"{_what_happened(examination, frozen)} It is a cache, computed anew {refresh.condition}."
-    return Finding.of(Kind.STALE_CACHE, _name(frozen), what, _where(frozen), refresh.suggestion)
+    return Finding.of(FindingKind.STALE_CACHE, _name(frozen), what, _where(frozen), refresh.suggestion)
 
 
 def _what_happened(examination: Examination, frozen: FrozenTensor) -> str:

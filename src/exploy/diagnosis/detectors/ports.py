@@ -5,7 +5,7 @@ import torch
 from exploy.capture.program import ACTIONS, FrozenTensor, Sources
 from exploy.diagnosis.evidence.moved_by_actions import moved_by_actions
 from exploy.diagnosis.examination import Examination
-from exploy.diagnosis.finding import Finding, Kind
+from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.environment.components import Input, Memory, Output
 from exploy.live.geometry import Geometry, has_memory
 from exploy.live.location import definition
@@ -22,7 +22,7 @@ def port_findings(examination: Examination) -> list[Finding]:
     ]
 
 
-def detached_twins(examination: Examination, suspects: list[FrozenTensor]) -> dict[str, str]:
+def detached_inputs(examination: Examination, suspects: list[FrozenTensor]) -> dict[str, str]:
     """Detached Inputs that have the value of a frozen tensor: the Input's name by that of the tensor."""
     twins: dict[str, str] = {}
     for item in examination.experiments.env.context_manager().get_input_components():
@@ -51,7 +51,7 @@ def _unread(examination: Examination) -> list[Finding]:
         else:
             what = "nothing reads it" + ("" if own else "; the export leaves it out")
             advice = f"# remove {item}, or let its callback return the tensor that the environment reads"
-            findings.append(Finding.of(Kind.UNUSED, item.input_name, what, where, advice))
+            findings.append(Finding.of(FindingKind.UNUSED, item.input_name, what, where, advice))
     return findings
 
 
@@ -63,7 +63,7 @@ def _detached(examination: Examination, item: Input, where: str) -> Finding:
         suggestion = examination.suggest(kind, held[0], item.name)
     else:
         suggestion = f"# let the callback of {item} return the tensor that the environment itself reads"
-    return Finding.of(Kind.DETACHED, item.input_name, what, where, suggestion)
+    return Finding.of(FindingKind.DETACHED, item.input_name, what, where, suggestion)
 
 
 def _is_detached(examination: Examination, item: Input) -> bool:
@@ -75,12 +75,12 @@ def _is_detached(examination: Examination, item: Input) -> bool:
 
 def _tensors_like(examination: Examination, value: torch.Tensor) -> list[str]:
     """Paths of frozen tensors with the value of a tensor."""
-    paths = []
+    attr_paths = []
     for frozen in examination.program.frozen:
         live = examination.experiments.live(frozen)
         if frozen.live is None and isinstance(live, torch.Tensor):
-            paths += [frozen.name] if live.shape == value.shape and torch.equal(live, value) else []
-    return paths
+            attr_paths += [frozen.name] if live.shape == value.shape and torch.equal(live, value) else []
+    return attr_paths
 
 
 # -- outputs ----------------------------------------------------------------------------------------------------------
@@ -95,8 +95,10 @@ def _constant_outputs(examination: Examination) -> list[Finding]:
     findings = [_constant_output(examination, item) for item in constant]
     what = "depends on no Input and no Memory, so that it is the same at each step"
     return findings + [
-        Finding.of(Kind.CONSTANT_OUTPUT, name, what, suggestion="# register the tensors that the observations read")
-        for name in examination.program.default_outputs[:2]
+        Finding.of(
+            FindingKind.CONSTANT_OUTPUT, name, what, suggestion="# register the tensors that the observations read"
+        )
+        for name in examination.program.policy_step_outputs[:2]
         if _is_constant(examination, name)
     ]
 
@@ -110,12 +112,14 @@ def _is_constant(examination: Examination, name: str) -> bool:
 def _constant_output(examination: Examination, item: Output) -> Finding:
     what = "depends on no Input and no Memory, so that it is the same at each step"
     moved = [
-        path for path, shape in moved_by_actions(examination.experiments).items() if shape == tuple(item.value.shape)
+        attr_path
+        for attr_path, shape in moved_by_actions(examination.experiments).items()
+        if shape == tuple(item.value.shape)
     ]
     suggestion = f"# let the callback of {item} return the tensor that apply_actions() writes"
     if moved:
         suggestion = examination.suggest("Output", moved[0], item.name)
-    return Finding.of(Kind.CONSTANT_OUTPUT, item.output_name, what, definition(item.get_from_env_cb), suggestion)
+    return Finding.of(FindingKind.CONSTANT_OUTPUT, item.output_name, what, definition(item.get_from_env_cb), suggestion)
 
 
 def _unused_actions(examination: Examination) -> list[Finding]:
@@ -128,7 +132,7 @@ def _unused_actions(examination: Examination) -> list[Finding]:
     )
     what = "no Output takes them up, so that the file gives the raw actions only"
     where = definition(type(examination.experiments.env).process_actions)
-    return [Finding.of(Kind.UNUSED, ACTIONS, what, where, suggestion)]
+    return [Finding.of(FindingKind.UNUSED, ACTIONS, what, where, suggestion)]
 
 
 # -- memories and constants -------------------------------------------------------------------------------------------
@@ -137,17 +141,17 @@ def _unused_actions(examination: Examination) -> list[Finding]:
 def _carried(examination: Examination) -> list[Finding]:
     what = "made at the policy step and read at sub-steps; the file carries it as"
     return [
-        Finding.of(Kind.CARRIED, memory.path or memory.name, f"{what} memory.{memory.name}", memory.where)
+        Finding.of(FindingKind.CARRIED, memory.attr_path or memory.name, f"{what} memory.{memory.name}", memory.where)
         for memory in examination.program.memories
         if memory.carried and memory.input_name in _sources(examination, leave_out=memory.output_name).inputs
     ]
 
 
 def _unread_constants(examination: Examination) -> list[Finding]:
-    read = {frozen.declared for frozen in examination.program.stored}
+    read = {frozen.declared for frozen in examination.program.frozen_and_weights}
     return [
         Finding.of(
-            Kind.UNUSED,
+            FindingKind.UNUSED,
             constant.name,
             "declared as a constant, but nothing reads the tensor that its callback returns",
             definition(constant.get_from_env_cb),
@@ -161,8 +165,8 @@ def _unread_constants(examination: Examination) -> list[Finding]:
 def _sources(examination: Examination, leave_out: str | None) -> Sources:
     """What all results but one are computed from."""
     found = Sources()
-    for path in examination.program.sources:
-        for name, sources in path.items():
+    for step in examination.program.sources:
+        for name, sources in step.items():
             if name != leave_out:
                 found |= sources
     return found

@@ -5,7 +5,7 @@ import torch
 from exploy.capture.capture import capture
 from exploy.diagnosis.evidence.experiments import Results, same_results
 from exploy.diagnosis.examination import Examination
-from exploy.diagnosis.finding import Finding, Kind
+from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.environment.components import Input, Memory
 from exploy.live.calls import Calls, counted_calls, reading_line
 from exploy.live.snapshot import Snapshot
@@ -17,7 +17,7 @@ _MAX_CAPTURES = 8
 def python_findings(examination: Examination) -> list[Finding]:
     """Python values that changed during the steps, and whose other values give other results when they are put in."""
     experiments, evidence = examination.experiments, examination.evidence
-    before = {path: evidence.python_before[path] for path in evidence.python_after}
+    before = {attr_path: evidence.python_before[attr_path] for attr_path in evidence.python_after}
     if not before:
         return []
     with experiments.trial() as snapshot:
@@ -29,16 +29,18 @@ def python_findings(examination: Examination) -> list[Finding]:
             values for values in (before, evidence.python_after) if _matters(examination, values, now, snapshot)
         ]
         guilty = [
-            path
-            for path in list(before)[:_MAX_TRIALS]
-            if any(_matters(examination, {path: values[path]}, now, snapshot) for values in suspects)
+            attr_path
+            for attr_path in list(before)[:_MAX_TRIALS]
+            if any(_matters(examination, {attr_path: values[attr_path]}, now, snapshot) for values in suspects)
         ]
         if not guilty:
             return []
         calls = _calls(examination)
         return [
-            _finding(examination, path, reading_line(calls, _attribute(path)), index < _MAX_CAPTURES, snapshot)
-            for index, path in enumerate(guilty)
+            _finding(
+                examination, attr_path, reading_line(calls, _attribute(attr_path)), index < _MAX_CAPTURES, snapshot
+            )
+            for index, attr_path in enumerate(guilty)
         ]
 
 
@@ -48,17 +50,17 @@ def _matters(examination: Examination, values: dict[str, object], now: Results, 
     return len(values) > 1 if results is None else not same_results(now, results)
 
 
-def _finding(examination: Examination, path: str, where: str, may_capture: bool, snapshot: Snapshot) -> Finding:
-    before, after = examination.evidence.python_before[path], examination.evidence.python_after[path]
+def _finding(examination: Examination, attr_path: str, where: str, may_capture: bool, snapshot: Snapshot) -> Finding:
+    before, after = examination.evidence.python_before[attr_path], examination.evidence.python_after[attr_path]
     what = f"results depend on this Python value, which was {before!r} at export and later {after!r}"
-    kind = "Memory" if path in examination.own_changes.python else "Input"
-    statement = f"{path} = torch.tensor({path})"
-    if may_capture and _works_as_tensor(examination, path, kind, statement, snapshot):
-        suggestion = f"{statement}\n{examination.suggest(kind, path)}"
+    kind = "Memory" if attr_path in examination.own_changes.python else "Input"
+    statement = f"{attr_path} = torch.tensor({attr_path})"
+    if may_capture and _works_as_tensor(examination, attr_path, kind, statement, snapshot):
+        suggestion = f"{statement}\n{examination.suggest(kind, attr_path)}"
     else:
         advice = "use torch operations on it (torch.where() for an if)"
-        suggestion = f"# keep {path} in a tensor, {advice}, and register it: {kind}(…)"
-    return Finding.of(Kind.PYTHON_STATE, path, f"{what}; the file keeps {before!r}", where, suggestion)
+        suggestion = f"# keep {attr_path} in a tensor, {advice}, and register it: {kind}(…)"
+    return Finding.of(FindingKind.PYTHON_STATE, attr_path, f"{what}; the file keeps {before!r}", where, suggestion)
 
 
 def _calls(examination: Examination) -> Calls:
@@ -67,19 +69,19 @@ def _calls(examination: Examination) -> Calls:
     return calls
 
 
-def _attribute(path: str) -> str:
+def _attribute(attr_path: str) -> str:
     """The last attribute of a path, without the keys behind it."""
-    return path.partition("[")[0].rpartition(".")[2]
+    return attr_path.partition("[")[0].rpartition(".")[2]
 
 
-def _works_as_tensor(examination: Examination, path: str, kind: str, statement: str, snapshot: Snapshot) -> bool:
+def _works_as_tensor(examination: Examination, attr_path: str, kind: str, statement: str, snapshot: Snapshot) -> bool:
     """Whether the pipeline can be captured, and reads the port, once the number is in a tensor; tried out."""
-    before = examination.evidence.python_before[path]
+    before = examination.evidence.python_before[attr_path]
     if not isinstance(before, int | float) or isinstance(before, bool):
         return False
     experiments = examination.experiments
     manager = experiments.env.context_manager()
-    component = {"Input": Input, "Memory": Memory}[kind]("exploy_trial", lambda: experiments.resolve(path))
+    component = {"Input": Input, "Memory": Memory}[kind]("exploy_trial", lambda: experiments.resolve(attr_path))
     try:
         exec(statement, {"torch": torch, **experiments.roots})
         manager.add_component(component)
@@ -89,5 +91,5 @@ def _works_as_tensor(examination: Examination, path: str, kind: str, statement: 
     finally:
         manager.remove_component(component.name)
         snapshot.restore()
-    sources = [item.inputs for path_sources in program.sources for item in path_sources.values()]
+    sources = [item.inputs for step in program.sources for item in step.values()]
     return any(component.input_name in inputs for inputs in sources)

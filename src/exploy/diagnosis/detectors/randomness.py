@@ -12,7 +12,7 @@ from exploy.capture.program import ACTIONS, OBSERVATIONS, RandomOperator
 from exploy.capture.two_rates import ACT, OBSERVE
 from exploy.diagnosis.evidence.experiments import assign, equal, same_results
 from exploy.diagnosis.examination import Examination
-from exploy.diagnosis.finding import Finding, Kind, Severity
+from exploy.diagnosis.finding import Finding, FindingKind, Severity
 from exploy.environment.actor import unwrapped
 from exploy.live.location import definition
 from exploy.live.python_values import PythonValues
@@ -43,9 +43,9 @@ def in_words(operator: RandomOperator) -> tuple[str, str]:
 def _in_actor(examination: Examination, operator: RandomOperator) -> Finding:
     what = f"the actor draws random numbers with {operator.name}"
     if examination.allow_random:
-        return Finding(Kind.RANDOM, Severity.INFO, "actor", operator.where, what, "")
+        return Finding(FindingKind.RANDOM, Severity.INFO, "actor", operator.where, what, "")
     advice = "# export the deterministic form of the policy, or pass allow_random=True to the export"
-    return Finding.of(Kind.RANDOM, "actor", what, operator.where, advice)
+    return Finding.of(FindingKind.RANDOM, "actor", what, operator.where, advice)
 
 
 def _in_environment(examination: Examination, operator: RandomOperator) -> Finding:
@@ -53,7 +53,7 @@ def _in_environment(examination: Examination, operator: RandomOperator) -> Findi
     tensor = OBSERVATIONS if operator.stage == OBSERVE else "env.process_actions()"
     switch = _switch(examination) if operator.stage == OBSERVE else None
     return Finding.of(
-        Kind.RANDOM,
+        FindingKind.RANDOM,
         tensor,
         f"random numbers are drawn with {operator.name} where {stage}",
         operator.where,
@@ -65,14 +65,14 @@ def _switch(examination: Examination) -> str | None:
     """A flag of the environment whose name speaks of noise, and without which none is drawn; found by trying."""
     experiments = examination.experiments
     flags = [
-        path
-        for path, value in PythonValues({"env": experiments.env}).values.items()
-        if value is True and _NOISY_NAMES.search(path.rpartition(".")[2])
+        attr_path
+        for attr_path, value in PythonValues({"env": experiments.env}).values.items()
+        if value is True and _NOISY_NAMES.search(attr_path.rpartition(".")[2])
     ]
     with experiments.trial() as snapshot:
-        for path in flags:
+        for attr_path in flags:
             try:
-                assign(experiments.roots, path, False)
+                assign(experiments.roots, attr_path, False)
                 with _RandomLog() as log:
                     experiments.stages.observe()
             except Exception:
@@ -80,7 +80,7 @@ def _switch(examination: Examination) -> str | None:
             finally:
                 snapshot.restore()
             if not log.is_random:
-                return path
+                return attr_path
     return None
 
 
@@ -117,7 +117,7 @@ def _hidden(examination: Examination) -> list[Finding]:
     }
     return [
         Finding.of(
-            Kind.RANDOM,
+            FindingKind.RANDOM,
             different[0],
             "random numbers of numpy or Python go into it; the file would keep those of the export",
             definition(stages.get(different[0], env.process_actions)),

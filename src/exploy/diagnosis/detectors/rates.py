@@ -9,10 +9,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.examination import Examination
-from exploy.diagnosis.finding import Finding, Kind
-from exploy.environment.checks import checked_decimation
+from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.environment.exportable_environment import ExportableEnvironment
-from exploy.errors import EnvironmentError
+from exploy.environment.validation import validated_decimation
+from exploy.errors import InvalidEnvironmentError
 from exploy.live.calls import Calls, counted_calls
 from exploy.live.location import calling_codes, definition
 
@@ -27,11 +27,11 @@ def stated_decimation_findings(examination: Examination) -> list[Finding]:
     """
     env = examination.env
     try:
-        checked_decimation(env)
-    except EnvironmentError as error:
+        validated_decimation(env)
+    except InvalidEnvironmentError as error:
         what = str(error).removesuffix(".")
         advice = "# let decimation be the number of simulation steps in a policy step"
-        return [Finding.of(Kind.WRONG_DECIMATION, "env.decimation", what, _defined_at(env), advice)]
+        return [Finding.of(FindingKind.WRONG_DECIMATION, "env.decimation", what, _defined_at(env), advice)]
     return []
 
 
@@ -56,7 +56,7 @@ def decimation_findings(examination: Examination) -> list[Finding]:
     apply_actions() does and that no other stage calls; nothing is found where the step does not call them.
     """
     experiments, env, sub_steps = examination.experiments, examination.env, examination.evidence.sub_steps
-    stated = checked_decimation(env)
+    stated = validated_decimation(env)
     if sub_steps:
         counted: int | None = Counter(sub_steps).most_common(1)[0][0]
     else:
@@ -65,7 +65,7 @@ def decimation_findings(examination: Examination) -> list[Finding]:
         return []
     return [
         Finding.of(
-            Kind.WRONG_DECIMATION,
+            FindingKind.WRONG_DECIMATION,
             "env.decimation",
             f"is {stated}, but a step of the environment applies actions {counted} times",
             _defined_at(env),

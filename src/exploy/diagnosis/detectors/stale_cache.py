@@ -13,7 +13,7 @@ import torch
 from exploy.capture.program import FrozenTensor
 from exploy.diagnosis.evidence.experiments import ABSENT, Experiments, assign
 from exploy.diagnosis.evidence.probing import Probe
-from exploy.diagnosis.suggestion import assignment, name_from_path, removal
+from exploy.diagnosis.suggestion import assignment, name_from_attr_path, removal
 
 _MAX_TRIALS = 64
 
@@ -22,22 +22,22 @@ _MAX_TRIALS = 64
 class Refresh:
     """What makes an environment compute a cache anew: a value at a path; `seen` is the one that did so before."""
 
-    path: str
+    attr_path: str
     value: object
     seen: object
 
     @property
     def condition(self) -> str:
         """When the environment computes the cache anew."""
-        return f"when {self.path} was {'not there' if self.seen is ABSENT else repr(self.seen)}"
+        return f"when {self.attr_path} was {'not there' if self.seen is ABSENT else repr(self.seen)}"
 
     @property
     def suggestion(self) -> str:
         """A Connection, which runs before every step and sub-step."""
-        name = f"refresh_{name_from_path(self.path, ())}"
+        name = f"refresh_{name_from_attr_path(self.attr_path, ())}"
         if self.value is ABSENT:
-            return f'Connection(name="{name}", getter=lambda: None, setter=lambda _: {removal(self.path)})'
-        setter = assignment(self.path, "value")
+            return f'Connection(name="{name}", getter=lambda: None, setter=lambda _: {removal(self.attr_path)})'
+        setter = assignment(self.attr_path, "value")
         return f'Connection(name="{name}", getter=lambda: {self.value!r}, setter=lambda value: {setter})'
 
 
@@ -58,13 +58,13 @@ def _search(
 ) -> dict[str, Refresh]:
     found: dict[str, Refresh] = {}
     with experiments.trial() as snapshot:
-        for path, then in values[:_MAX_TRIALS]:
+        for attr_path, then in values[:_MAX_TRIALS]:
             for value in _values_to_try(then):
                 left = [frozen for frozen in suspects if frozen.name not in found]
                 if not left:
                     return found
-                for name in _refreshed_by(experiments, left, path, value):
-                    found[name] = Refresh(path, value, then)
+                for name in _refreshed_by(experiments, left, attr_path, value):
+                    found[name] = Refresh(attr_path, value, then)
                 snapshot.restore()
     return found
 
@@ -77,13 +77,13 @@ def _values_to_try(value: object) -> Iterator[object]:
     yield value
 
 
-def _refreshed_by(experiments: Experiments, suspects: list[FrozenTensor], path: str, value: object) -> list[str]:
+def _refreshed_by(experiments: Experiments, suspects: list[FrozenTensor], attr_path: str, value: object) -> list[str]:
     """Which of some tensors, once spoilt, observations overwrite when there is another value at a path; tried twice."""
     refreshed = suspects
     for _ in range(2):
-        spoilt = {frozen.name: _spoil(experiments.live(frozen)) for frozen in refreshed}
+        spoilt = {frozen.name: _overwritten(experiments.live(frozen)) for frozen in refreshed}
         with contextlib.suppress(Exception):
-            assign(experiments.roots, path, value)
+            assign(experiments.roots, attr_path, value)
             experiments.stages.observe()
         refreshed = [frozen for frozen in refreshed if _differs(experiments.live(frozen), spoilt[frozen.name])]
         if not refreshed:
@@ -91,7 +91,7 @@ def _refreshed_by(experiments: Experiments, suspects: list[FrozenTensor], path: 
     return [frozen.name for frozen in refreshed]
 
 
-def _spoil(tensor: object) -> torch.Tensor | None:
+def _overwritten(tensor: object) -> torch.Tensor | None:
     """Overwrite a tensor with something that nobody would compute, and return a copy of that."""
     if not isinstance(tensor, torch.Tensor):
         return None

@@ -1,7 +1,7 @@
 """The finding of last resort: program and environment differ, and nothing explains it."""
 
 from exploy.diagnosis.examination import Examination
-from exploy.diagnosis.finding import Finding, Kind, Severity
+from exploy.diagnosis.finding import Finding, FindingKind, Severity
 
 _MAX_LISTED = 5
 
@@ -23,7 +23,7 @@ def unexplained_findings(examination: Examination) -> list[Finding]:
     what = "the captured program and the environment differ"
     what += f", first at {different[name]}" if different else f" while the simulator stands still: {difference}"
     what += f"; so do {', '.join(others)}" if others else ""
-    return [Finding.of(Kind.UNEXPLAINED, name, what, suggestion=_advice(examination))]
+    return [Finding.of(FindingKind.UNEXPLAINED, name, what, suggestion=_advice(examination))]
 
 
 def _advice(examination: Examination) -> str:
@@ -35,7 +35,7 @@ def _advice(examination: Examination) -> str:
 
 def _reads_a_changed_constant(examination: Examination, output: str) -> bool:
     """Whether an output depends on a tensor that was declared as a constant and has changed."""
-    declared = (item for item in examination.program.stored if item.declared is not None)
-    changed = {name for item in declared if item.name in examination.evidence.changes for name in item.constants}
-    read = {name for path in examination.program.sources for name in (path[output].constants if output in path else ())}
+    declared = (item for item in examination.program.frozen_and_weights if item.declared is not None)
+    changed = {name for item in declared if item.name in examination.evidence.changes for name in item.buffers}
+    read = {name for step in examination.program.sources for name in (step[output].buffers if output in step else ())}
     return bool(changed & read)

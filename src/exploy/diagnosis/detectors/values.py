@@ -9,8 +9,8 @@ from exploy.capture.program import OBSERVATIONS, Program
 from exploy.capture.recording import WHERE
 from exploy.diagnosis.evidence.stepping import NotFinite
 from exploy.diagnosis.examination import Examination
-from exploy.diagnosis.finding import Finding, Kind, Severity
-from exploy.environment.checks import checked_observation_names, checked_tensor
+from exploy.diagnosis.finding import Finding, FindingKind, Severity
+from exploy.environment.validation import validated_observation_names, validated_tensor
 from exploy.errors import ExployError
 from exploy.live.location import UNKNOWN, definition
 
@@ -20,15 +20,15 @@ def name_findings(examination: Examination) -> list[Finding]:
     env = examination.env
     where = definition(type(env).get_observation_names)
     try:
-        width = checked_tensor(env, "empty_actor_observations").shape[-1]
-        names = checked_observation_names(env)
+        width = validated_tensor(env, "empty_actor_observations").shape[-1]
+        names = validated_observation_names(env)
     except (ExployError, IndexError) as error:
-        return [Finding.of(Kind.WRONG_NAMES, "env.get_observation_names()", str(error), where)]
+        return [Finding.of(FindingKind.WRONG_NAMES, "env.get_observation_names()", str(error), where)]
     if len(names) == width:
         return []
     return [
         Finding.of(
-            Kind.WRONG_NAMES,
+            FindingKind.WRONG_NAMES,
             "env.get_observation_names()",
             f"gives {len(names)} names for {width} elements of the observation",
             where,
@@ -59,29 +59,31 @@ def finite_findings(examination: Examination) -> list[Finding]:
 def _input(name: str, found: NotFinite, results: list[str]) -> Finding:
     what = f"was {found.value} at step {found.step}, element {list(found.index)}"
     if not results:
-        return Finding(Kind.NOT_FINITE, Severity.INFO, name, "", f"{what}; every result was finite all the same", "")
+        return Finding(
+            FindingKind.NOT_FINITE, Severity.INFO, name, "", f"{what}; every result was finite all the same", ""
+        )
     advice = f"# keep {name} finite in the simulator, or guard what reads it with torch.nan_to_num()"
-    return Finding.of(Kind.NOT_FINITE, name, f"{what}; and so {', '.join(results)}", "", advice)
+    return Finding.of(FindingKind.NOT_FINITE, name, f"{what}; and so {', '.join(results)}", "", advice)
 
 
 def _result(name: str, found: NotFinite, others: list[str], program: Program | None, names: tuple[str, ...]) -> Finding:
     element = names[found.index[-1]] if name == OBSERVATIONS and found.index and found.index[-1] < len(names) else None
     what = f"was {found.value} at step {found.step}, element {list(found.index)}{f' ({element})' if element else ''}"
     what += f"; and so {', '.join(others)}" if others else ""
-    where = _birthplace(program, found) if program is not None and found.program_inputs else UNKNOWN
+    where = _line_of_first_not_finite(program, found) if program is not None and found.program_inputs else UNKNOWN
     advice = "# guard the operation that makes it, for example with a clamp before a division, a root or a logarithm"
-    return Finding.of(Kind.NOT_FINITE, name, what, "" if where == UNKNOWN else where, advice)
+    return Finding.of(FindingKind.NOT_FINITE, name, what, "" if where == UNKNOWN else where, advice)
 
 
-def _birthplace(program: Program, found: NotFinite) -> str:
+def _line_of_first_not_finite(program: Program, found: NotFinite) -> str:
     """The line of the first operation that makes something not finite out of finite numbers."""
-    tracer = _Birth(program.module)
+    tracer = _FirstNotFinite(program.module)
     with torch.no_grad():
         tracer.run(*(found.program_inputs[name] for name in program.input_names))
     return tracer.where
 
 
-class _Birth(fx.Interpreter):
+class _FirstNotFinite(fx.Interpreter):
     """Runs a graph and stops noticing after the first result that is not finite while all arguments are."""
 
     where = UNKNOWN

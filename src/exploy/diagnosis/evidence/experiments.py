@@ -12,11 +12,11 @@ import torch
 from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor
 from exploy.capture.recording import plain_torch
 from exploy.environment.actor import ExportableActor
-from exploy.environment.checks import checked_tensor
 from exploy.environment.components import Input
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.stages import Stages
 from exploy.environment.tensor_copies import to_numpy
+from exploy.environment.validation import validated_tensor
 from exploy.errors import ActorError
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.live.object_graph import instance_dict, resolve_in, slots_of, state_of
@@ -50,13 +50,13 @@ class Experiments:
         """The live objects, by the name that their paths start with."""
         return live_objects(self.env, self.actor)
 
-    def resolve(self, path: str) -> Any:
+    def resolve(self, attr_path: str) -> Any:
         """What a path leads to now; None where it leads nowhere."""
-        return resolve_in(self.roots, path)
+        return resolve_in(self.roots, attr_path)
 
-    def has(self, path: str) -> bool:
+    def has(self, attr_path: str) -> bool:
         """Whether there is an attribute or item at a path now, be it None."""
-        holder, key = split_path(path)
+        holder, key = split_attr_path(attr_path)
         owner = self.resolve(holder)
         return key in (owner if isinstance(owner, dict) else state_of(owner)) or isinstance(
             owner, list | tuple | collections.deque
@@ -104,10 +104,10 @@ class Experiments:
         """
         with gradient_mode_of(self.env.context_manager()):
             if self.observations is None:
-                self.observations = checked_tensor(self.env, "observations_reset")
+                self.observations = validated_tensor(self.env, "observations_reset")
             self.observations, was_reset = step_environment(self.env, self.actor(self.observations))
             if was_reset:
-                self.observations = checked_tensor(self.env, "observations_reset")
+                self.observations = validated_tensor(self.env, "observations_reset")
             return was_reset
 
     def policy_step(self) -> Results:
@@ -126,8 +126,8 @@ class Experiments:
     def results_with(self, changes: dict[str, object], snapshot: Snapshot) -> Results | None:
         """The results of a policy step with other values at some paths; None if it fails. Taken back at once."""
         try:
-            for path, value in changes.items():
-                assign(self.roots, path, value)
+            for attr_path, value in changes.items():
+                assign(self.roots, attr_path, value)
             return self.policy_step()
         except Exception:
             return None
@@ -142,7 +142,7 @@ class Experiments:
 ABSENT = object()
 
 
-def assign(roots: dict[str, object], path: str, value: object) -> None:
+def assign(roots: dict[str, object], attr_path: str, value: object) -> None:
     """Write a value to the attribute or item that a path leads to, past any `__setattr__` of the user's.
 
     Args:
@@ -153,14 +153,14 @@ def assign(roots: dict[str, object], path: str, value: object) -> None:
     Raises:
         KeyError: If there is nothing to write to.
     """
-    holder, key = split_path(path)
+    holder, key = split_attr_path(attr_path)
     owner = resolve_in(roots, holder)
     target = instance_dict(owner) if isinstance(key, str) and not isinstance(owner, dict) else owner
     if owner is None:
-        raise KeyError(path)
+        raise KeyError(attr_path)
     if value is ABSENT:
         if not isinstance(target, dict):
-            raise KeyError(path)
+            raise KeyError(attr_path)
         del target[key]
     elif isinstance(key, str) and key in slots_of(owner):
         object.__setattr__(owner, key, value)
@@ -168,12 +168,12 @@ def assign(roots: dict[str, object], path: str, value: object) -> None:
         target[key] = value
 
 
-def split_path(path: str) -> tuple[str, Any]:
+def split_attr_path(attr_path: str) -> tuple[str, Any]:
     """The path of the holder, and the attribute or key behind it."""
-    if not path.endswith("]"):
-        holder, _, attribute = path.rpartition(".")
+    if not attr_path.endswith("]"):
+        holder, _, attribute = attr_path.rpartition(".")
         return holder, attribute
-    node = ast.parse(path, mode="eval").body
+    node = ast.parse(attr_path, mode="eval").body
     assert isinstance(node, ast.Subscript)
     return ast.unparse(node.value), ast.literal_eval(node.slice)
 

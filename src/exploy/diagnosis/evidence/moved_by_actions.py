@@ -27,17 +27,18 @@ def moved_by_actions(experiments: Experiments) -> dict[str, tuple[int, ...]]:
         raw_values = to_numpy(raw)
     before, *others = states
     moved = {
-        path: value
-        for path, value in before.items()
-        if any(path in after and not equal(value, after[path]) for after in others) and not _is_port(experiments, path)
+        attr_path: value
+        for attr_path, value in before.items()
+        if any(attr_path in after and not equal(value, after[attr_path]) for after in others)
+        and not _is_port(experiments, attr_path)
     }
-    ordered = sorted(moved, key=lambda path: equal(moved[path], raw_values))
-    return {path: moved[path].shape for path in ordered}
+    ordered = sorted(moved, key=lambda attr_path: equal(moved[attr_path], raw_values))
+    return {attr_path: moved[attr_path].shape for attr_path in ordered}
 
 
-def _is_port(experiments: Experiments, path: str) -> bool:
+def _is_port(experiments: Experiments, attr_path: str) -> bool:
     manager = experiments.env.context_manager()
-    tensor = experiments.resolve(path)
+    tensor = experiments.resolve(attr_path)
     inputs = [experiments.fetch(item) for item in manager.get_input_components()]
     outputs = [item.fetch() for item in manager.get_output_components() if not isinstance(item, Memory)]
     ports = [port for port in (*inputs, *outputs) if port is not None]
@@ -47,7 +48,7 @@ def _is_port(experiments: Experiments, path: str) -> bool:
 def _small_tensors(roots: dict[str, object]) -> dict[str, np.ndarray]:
     found = walk(roots, skip=BOOKKEEPING)
     return {
-        item.path: to_numpy(item.value)
+        item.attr_path: to_numpy(item.value)
         for item in found
         if is_a(item.value, torch.Tensor) and has_memory(item.value) and item.value.numel() <= _MAX_ELEMENTS
     }

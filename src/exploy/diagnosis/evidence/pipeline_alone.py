@@ -38,7 +38,7 @@ def changes_of_pipeline(experiments: Experiments, program: Program, values: Pyth
         Exception: Whatever the environment raises.
     """
     changes = OwnChanges()
-    stored = program.stored
+    stored = program.frozen_and_weights
     with experiments.trial():
         watch = FrozenWatch(experiments.env, experiments.actor, stored)
         places = {frozen.name: _place(experiments, frozen) for frozen in stored}

@@ -34,8 +34,8 @@ def probe(experiments: Experiments, suspects: list[FrozenTensor]) -> list[Probe]
     writers = _writers(experiments, [frozen for frozen in suspects if frozen.live is None])
     if not writers:
         return []
-    paths = [frozen.name for frozen in suspects if frozen.name in writers]
-    values = _values_on_entry(experiments, set(writers.values()), paths)
+    attr_paths = [frozen.name for frozen in suspects if frozen.name in writers]
+    values = _values_on_entry(experiments, set(writers.values()), attr_paths)
     return [Probe(frozen, values[writers[frozen.name]]) for frozen in suspects if frozen.name in writers]
 
 
@@ -55,7 +55,7 @@ def _writers(experiments: Experiments, suspects: list[FrozenTensor]) -> dict[str
 
 
 def _values_on_entry(
-    experiments: Experiments, codes: set[types.CodeType], paths: list[str]
+    experiments: Experiments, codes: set[types.CodeType], attr_paths: list[str]
 ) -> dict[types.CodeType, tuple[tuple[str, object], ...]]:
     """Plain Python values at the first calls of some functions in a step that are others after the step.
 
@@ -66,7 +66,7 @@ def _values_on_entry(
 
     def look(code: types.CodeType) -> None:
         if code in codes and len(moments[code]) < _MAX_LOOKS:
-            gone = {path: ABSENT for path in paths if not experiments.has(path)}
+            gone = {attr_path: ABSENT for attr_path in attr_paths if not experiments.has(attr_path)}
             moments[code].append(start.changed() | gone)
 
     with on_each_call(look):
@@ -80,10 +80,10 @@ def _others(
 ) -> tuple[tuple[str, object], ...]:
     """Paths and values of some moments that are others in the end."""
     found = [
-        (path, value)
+        (attr_path, value)
         for moment in moments
-        for path, value in (start | moment).items()
-        if path not in end or end[path] != value
+        for attr_path, value in (start | moment).items()
+        if attr_path not in end or end[attr_path] != value
     ]
     return tuple(dict.fromkeys(found))
 

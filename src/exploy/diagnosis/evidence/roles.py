@@ -22,7 +22,7 @@ class Role(Enum):
 
 def roles(program: Program, own_changes: OwnChanges, evidence: Evidence) -> dict[str, Role]:
     """The role of each frozen tensor by name, but for those that the user has declared."""
-    stored = [item for item in program.stored if item.declared is None]
+    stored = [item for item in program.frozen_and_weights if item.declared is None]
     sensitivity = Sensitivity(program)
     return {item.name: _role(item, sensitivity, own_changes, evidence) for item in stored}
 

@@ -49,7 +49,7 @@ class _ProgramStep:
 
     @property
     def outputs(self) -> frozenset[str]:
-        return frozenset(self.program.sub_step_outputs if self.is_sub_step else self.program.default_outputs)
+        return frozenset(self.program.sub_step_outputs if self.is_sub_step else self.program.policy_step_outputs)
 
     def bind(self, reads: Arrays, writes: Arrays) -> tuple[Arrays, Arrays]:
         return reads, writes

@@ -8,8 +8,8 @@ import torch
 from exploy.capture.program import FrozenTensor, Program
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.stepped_program import SteppedProgram
-from exploy.environment.checks import checked_tensor
 from exploy.environment.tensor_copies import to_numpy
+from exploy.environment.validation import validated_tensor
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.live.python_values import PythonValues
 from exploy.verify.closed_loop import ClosedLoop, step_environment
@@ -97,7 +97,7 @@ def _step_alone(experiments: Experiments, steps: int, watcher: "_Watcher") -> No
     """Make steps with nothing to compare with."""
     env, actor = experiments.env, experiments.actor
     with gradient_mode_of(env.context_manager()):
-        observations = checked_tensor(env, "observations_reset")
+        observations = validated_tensor(env, "observations_reset")
         for step in range(steps):
             watcher.note("obs", to_numpy(observations), step)
             actions = actor(observations)
@@ -105,7 +105,7 @@ def _step_alone(experiments: Experiments, steps: int, watcher: "_Watcher") -> No
             observations, done = step_environment(env, actions)
             if done:
                 watcher.evidence.resets += 1
-                observations = checked_tensor(env, "observations_reset")
+                observations = validated_tensor(env, "observations_reset")
             watcher.after_step(step)
 
 
@@ -121,7 +121,7 @@ class _Watcher:
     ):
         self._experiments = experiments
         self._stepped = stepped
-        stored = program.stored if program is not None else []
+        stored = program.frozen_and_weights if program is not None else []
         self._frozen = FrozenWatch(experiments.env, experiments.actor, stored)
         rtol = max(TOLERANCE, 10 * program.precision if program is not None else 0.0)
         self._python = values
@@ -142,9 +142,9 @@ class _Watcher:
             self.look_at_python()
 
     def look_at_python(self) -> None:
-        for path, value in self._python.changed().items():
-            if path in self.evidence.python_before:
-                self.evidence.python_after.setdefault(path, value)
+        for attr_path, value in self._python.changed().items():
+            if attr_path in self.evidence.python_before:
+                self.evidence.python_after.setdefault(attr_path, value)
 
     def note(self, name: str, value: np.ndarray, step: int) -> None:
         """Note the first value of a tensor that is not finite."""

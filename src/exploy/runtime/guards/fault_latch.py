@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from exploy.errors import Fault, FaultError, Guard, RuntimeInputError
-from exploy.runtime.guards.guards import Finding, Guards, OnFault
-from exploy.runtime.intake import converted
+from exploy.runtime.guards.guards import Guards, OnFault, Violation
+from exploy.runtime.input_writer import converted
 
 _NOTHING_TO_HOLD = " There are no outputs of an earlier tick to hold."
 
@@ -40,7 +40,7 @@ class FaultLatch:
         self.has_outputs = False
         self._raises = True  # until a fault has found something to hold, whatever comes in between
 
-    def close(self, found: Finding, tick: int) -> None:
+    def close(self, found: Violation, tick: int) -> None:
         """Take note of a fault; nothing more is computed."""
         self.fault = Fault(found.guard, tick, found.message, found.port)
 

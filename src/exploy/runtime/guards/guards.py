@@ -11,7 +11,7 @@ _ACTIONS = ("raise", "hold", "call", "off")
 
 
 @dataclass(frozen=True)
-class Finding:
+class Violation:
     """What a guard found to be wrong, and on which port if on one."""
 
     guard: Guard

@@ -6,14 +6,14 @@ from typing import Any
 
 from exploy.contract import Contract
 from exploy.errors import Guard, RuntimeInputError
-from exploy.runtime.guards.guards import Finding, Guards
+from exploy.runtime.guards.guards import Guards, Violation
 
 _NANOSECONDS = 1_000_000_000
 _RATE_MARGIN = 0.01
 _POLICY_PERIODS = 2  # for which an input may stay as it is, where nothing else is said
 
 
-def checked_rate(hz: float, contract: Contract, *, of_the_file: bool = True) -> float:
+def validated_rate(hz: float, contract: Contract, *, of_the_file: bool = True) -> float:
     """A rate at which the file can be run; any, unless it is to be the file's own.
 
     Raises:
@@ -44,7 +44,7 @@ class RateWatch:
     def __init__(
         self, hz: float, contract: Contract, guards: Guards, max_age: Mapping[str, float], inputs: Iterable[str]
     ):
-        self.hz = checked_rate(hz, contract)
+        self.hz = validated_rate(hz, contract)
         self.period = round(_NANOSECONDS / self.hz)
         default = _POLICY_PERIODS * contract.decimation / self.hz
         self._guards = guards
@@ -78,7 +78,7 @@ class RateWatch:
                 raise RuntimeInputError(f"ages must have seconds for inputs, got {age!r} for {name!r}.")
             self.mark([name], now - _NANOSECONDS * float(age))
 
-    def before(self, now: int) -> Finding | None:
+    def before(self, now: int) -> Violation | None:
         """What is wrong when a tick begins."""
         last, self._last = self._last, now
         if self._guards.watches(Guard.STALE):
@@ -87,7 +87,7 @@ class RateWatch:
                 return found
         return self._irregular(now - last) if last is not None and self._guards.watches(Guard.RATE) else None
 
-    def after(self, duration: int) -> Finding | None:
+    def after(self, duration: int) -> Violation | None:
         """What is wrong when a step has been computed."""
         if duration <= self.period:
             self._overran = 0
@@ -95,20 +95,20 @@ class RateWatch:
         self._overran += 1
         if not self._guards.watches(Guard.OVERRUN) or not self._is_too_much(self._overran, duration):
             return None
-        return Finding(
+        return Violation(
             Guard.OVERRUN,
             f"the step took {duration / 1e6:.2f} ms, and the period at {self.hz:g} Hz is {self.period / 1e6:.2f} ms "
             f"({self._overran} in a row). Lower the load, or allow more with Guards(patience=…).",
         )
 
-    def _irregular(self, interval: int) -> Finding | None:
+    def _irregular(self, interval: int) -> Violation | None:
         if abs(interval - self.period) <= self._guards.rate_tolerance * self.period:
             self._off_rate = 0
             return None
         self._off_rate += 1
         if not self._is_too_much(self._off_rate, interval):
             return None
-        return Finding(
+        return Violation(
             Guard.RATE,
             f"{interval / 1e6:.2f} ms after the tick before, expected {self.period / 1e6:.2f} ms at {self.hz:g} Hz "
             f"({self._off_rate} in a row). Tick at that rate, or allow more with Guards(rate_tolerance=…, patience=…).",
@@ -117,12 +117,12 @@ class RateWatch:
     def _is_too_much(self, in_a_row: int, time: int) -> bool:
         return in_a_row > self._guards.patience or time > (self._guards.patience + 1) * self.period
 
-    def _stale(self, now: int) -> Finding | None:
+    def _stale(self, now: int) -> Violation | None:
         for name, allowed in self._max_age.items():
             refreshed = self._refreshed.get(name)
             if refreshed is None or now - refreshed > allowed:
                 age = "never" if refreshed is None else f"{(now - refreshed) / 1e6:.2f} ms ago"
-                return Finding(
+                return Violation(
                     Guard.STALE,
                     f"the input {name!r} was refreshed {age}, and {allowed / 1e6:.2f} ms are allowed. Give it to "
                     "step(), or call refreshed() after writing to its buffer; max_age= allows more.",

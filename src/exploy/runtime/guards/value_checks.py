@@ -10,7 +10,7 @@ from exploy.contract import Port
 from exploy.errors import Guard
 from exploy.runtime.arena import Arena
 from exploy.runtime.engine import INPUT, OUTPUT, Engine, Key
-from exploy.runtime.guards.guards import Finding
+from exploy.runtime.guards.guards import Violation
 
 
 class FiniteCheck:
@@ -29,7 +29,7 @@ class FiniteCheck:
             flags = bytearray(flat.size)  # searched for a zero faster than numpy would
             self._flats.append((flat, flags, np.frombuffer(flags, dtype=np.bool_)))
 
-    def finding(self) -> Finding | None:
+    def finding(self) -> Violation | None:
         """The first value that is not finite, inputs before others; None if there is none."""
         for flat, flags, is_finite in self._flats:
             np.isfinite(flat, is_finite)
@@ -37,20 +37,20 @@ class FiniteCheck:
                 return self._search()
         return None
 
-    def _search(self) -> Finding | None:
+    def _search(self) -> Violation | None:
         for key, array in self._engine.guarded.arrays.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 return self._describe(key, _first(~np.isfinite(array)))
         return None
 
-    def _describe(self, key: Key, index: tuple[int, ...]) -> Finding:
+    def _describe(self, key: Key, index: tuple[int, ...]) -> Violation:
         what, name = key
         value = self._engine.buffer(key)[index]
         if what not in (INPUT, OUTPUT):
-            return Finding(Guard.FINITE, f"the memory {name!r}, element {list(index)}, became {value}.", name)
+            return Violation(Guard.FINITE, f"the memory {name!r}, element {list(index)}, became {value}.", name)
         hint = " Was it ever written?" if what == INPUT and np.isnan(value) else ""
         element = _element(key, index, self._engine, self._ports)
-        return Finding(Guard.FINITE, f"the {what} {name!r}, {element}, is {value}.{hint}", name)
+        return Violation(Guard.FINITE, f"the {what} {name!r}, {element}, is {value}.{hint}", name)
 
 
 class LimitCheck:
@@ -77,7 +77,7 @@ class LimitCheck:
             for dtype in {engine.buffer(key).dtype for key in limited if key in arena.arrays}:
                 self._flats.append(self._flat(arena, dtype))
 
-    def finding(self) -> Finding | None:
+    def finding(self) -> Violation | None:
         """The first value that is beyond its limits, inputs before outputs; None if there is none. NaN is not."""
         for flat, low, high, clipped in self._flats:
             np.maximum(flat, low, out=clipped)
@@ -97,7 +97,7 @@ class LimitCheck:
                     target[arena.span(key)] = np.broadcast_to(bound, array.shape).reshape(-1)
         return flat, low, high, np.empty_like(flat)
 
-    def _search(self) -> Finding | None:
+    def _search(self) -> Violation | None:
         for key, port in self._ports.items():
             array, (low, high) = self._engine.buffer(key), self._bounds[key]
             beyond = ((array < low) | (array > high)) & (port.finite | np.isfinite(array))
@@ -105,7 +105,7 @@ class LimitCheck:
                 index = _first(beyond)
                 allowed = " and ".join(f"{bound[index[-1]] if bound.ndim else bound:g}" for bound in (low, high))
                 what = f"the {key[0]} {port.name!r}, {_element(key, index, self._engine, self._shown)}"
-                return Finding(Guard.LIMITS, f"{what}, is {array[index]}; its limits are {allowed}.", port.name)
+                return Violation(Guard.LIMITS, f"{what}, is {array[index]}; its limits are {allowed}.", port.name)
         return None
 
 

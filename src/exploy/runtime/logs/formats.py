@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from exploy.errors import LogError
-from exploy.runtime.logs.log import Header, Log, Sink, refuse_existing
+from exploy.runtime.logs.log import Header, Log, Sink, require_new_file
 
 _ENDINGS = (".mcap", ".npz")
 
@@ -15,7 +15,7 @@ def open_sink(path: Path, header: Header) -> Sink:
         LogError: If the ending is unknown, the file exists, cannot be written, or the format is not installed.
     """
     _check(path)
-    refuse_existing(path)
+    require_new_file(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".npz":

@@ -136,7 +136,7 @@ def from_json(values: list[Any], dtype: str) -> np.ndarray:
     return np.array([numbers[value] if isinstance(value, str) else value for value in values], dtype=dtype)
 
 
-def refuse_existing(path: Path) -> None:
+def require_new_file(path: Path) -> None:
     """Refuse to overwrite a log.
 
     Raises:

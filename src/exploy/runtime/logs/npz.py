@@ -16,7 +16,7 @@ import numpy as np
 
 from exploy.atomic_write import replacing
 from exploy.errors import LogError
-from exploy.runtime.logs.log import Event, Header, Log, Row, refuse_existing
+from exploy.runtime.logs.log import Event, Header, Log, Row, require_new_file
 
 _LENGTH = struct.Struct("<Q")
 
@@ -30,7 +30,7 @@ class NpzSink:
 
     def __init__(self, path: Path, header: Header):
         self._path, self._part = path, _part_of(path)
-        refuse_existing(self._part)
+        require_new_file(self._part)
         misnamed = [signal.name for signal in header.signals if signal.name.endswith(".npy")]
         if misnamed:
             raise LogError(f"numpy cannot tell {', '.join(misnamed)} from its own names; log to .mcap.")
@@ -47,7 +47,7 @@ class NpzSink:
     def close(self) -> None:
         """Put all parts into one archive, which takes the place of the parts when it is whole."""
         self._stream.close()
-        refuse_existing(self._path)
+        require_new_file(self._path)
         with replacing(self._path) as temporary:
             temporary.write_bytes(_archive(_joined(list(_parts(self._part)))))
         self._part.unlink()

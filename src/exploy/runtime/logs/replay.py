@@ -75,7 +75,7 @@ def replay(log: str | Path | Log, controller: Controller, *, tolerance: float = 
     """
     log = log if isinstance(log, Log) else load_log(log)
     engine = controller.new_engine()
-    _check_ports(log, engine)
+    _require_same_ports(log, engine)
     known = set(engine.outputs) - set(controller.contract.random_outputs)
     compared = {name: values for name, values in log.outputs.items() if name in known}
     found = {name: OutputReplay(0.0) for name in compared}
@@ -130,7 +130,7 @@ def _compared(before: OutputReplay, expected: np.ndarray, got: np.ndarray, row: 
     return OutputReplay(worst, first_tick, first)
 
 
-def _check_ports(log: Log, engine: Engine) -> None:
+def _require_same_ports(log: Log, engine: Engine) -> None:
     logged = {name: f"{values.dtype} {list(values.shape[1:])}" for name, values in log.inputs.items()}
     taken = {name: f"{array.dtype} {list(array.shape)}" for name, array in engine.inputs.items()}
     if logged != taken:

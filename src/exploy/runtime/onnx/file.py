@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from exploy.contract import METADATA_KEY, NO_DIGEST, Contract
 from exploy.errors import ContractError
-from exploy.runtime.digests import refuse_changed
+from exploy.runtime.digests import require_digest
 from exploy.runtime.onnx import protobuf
 
 _IR_VERSION, _GRAPH, _OPSET_IMPORT, _METADATA = 1, 7, 8, 14
@@ -23,7 +23,7 @@ def read_sealed(data: bytes, name: str) -> Contract:
     """
     outline = _Outline.of(data, name)
     contract = Contract.from_json(outline.document(data, name))
-    refuse_changed(name, contract, _hash(data, *outline.digest_span))
+    require_digest(name, contract, _hash(data, *outline.digest_span))
     return contract
 
 

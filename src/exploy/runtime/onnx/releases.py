@@ -46,7 +46,7 @@ def support_of(version: str) -> Support:
     return _SUPPORT.get((major, minor), _SUPPORT[max(_SUPPORT)])
 
 
-def refuse_unreadable(opset: int, ir_version: int, version: str) -> None:
+def require_readable(opset: int, ir_version: int, version: str) -> None:
     """Refuse a file that a release cannot read.
 
     Raises:

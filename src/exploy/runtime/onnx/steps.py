@@ -11,7 +11,7 @@ from exploy.contract import Contract, Port
 from exploy.errors import ContractError, FileFormatError
 from exploy.runtime.execution_backend import ExecutionBackend
 from exploy.runtime.onnx.file import versions_of
-from exploy.runtime.onnx.releases import refuse_unreadable
+from exploy.runtime.onnx.releases import require_readable
 from exploy.runtime.onnx.session import NUMPY_TYPES, load_onnxruntime, open_session
 from exploy.runtime.onnx.split import StepModel, decimation_of, split_steps
 from exploy.runtime.step_runner import Arrays, IdleStep, StepRunner
@@ -86,7 +86,7 @@ def open_steps(
         ContractError: If the runtime cannot read the file, or the contract does not fit the graph.
     """
     ir_version, opset = versions_of(data)
-    refuse_unreadable(opset, ir_version, load_onnxruntime().__version__)
+    require_readable(opset, ir_version, load_onnxruntime().__version__)
     options: dict[str, Any] = {"threads": threads, "spinning": spinning}
     decimation = decimation_of(data)
     if decimation is not None and decimation != contract.decimation:
@@ -98,18 +98,18 @@ def open_steps(
     try:
         if models is None:
             session = open_session(data, **options)
-            check_fit(contract, session)
+            require_fit(contract, session)
             computed = _computed(contract)
             sub_step = _whole(session, computed) if computed else IdleStep()
             return _whole(session, [port.name for port in contract.outputs]), sub_step
         steps = [_part(model, options) for model in models[: min(2, contract.decimation)]]
     except FileFormatError as error:
         raise ContractError(str(error)) from None
-    _check_split_fit(contract, steps)
+    _require_split_fit(contract, steps)
     return steps[0], steps[-1]
 
 
-def check_fit(contract: Contract, session: "onnxruntime.InferenceSession") -> None:
+def require_fit(contract: Contract, session: "onnxruntime.InferenceSession") -> None:
     """Refuse a contract whose ports are not those of the graph.
 
     Raises:
@@ -121,10 +121,10 @@ def check_fit(contract: Contract, session: "onnxruntime.InferenceSession") -> No
     ):
         promised = {port.name: _promised(port) for port in ports}
         found = {value.name: _found(value) for value in values}
-        _refuse_differences(promised, found, what)
+        _require_same_ports(promised, found, what)
 
 
-def _check_split_fit(contract: Contract, steps: list[OnnxStep | IdleStep]) -> None:
+def _require_split_fit(contract: Contract, steps: list[OnnxStep | IdleStep]) -> None:
     """Refuse other types or shapes in sessions of steps, each of which has a part of the ports."""
     inputs = {port.name: _promised(port) for port in contract.inputs}
     outputs = {port.name: _promised(port) for port in contract.outputs}
@@ -132,13 +132,13 @@ def _check_split_fit(contract: Contract, steps: list[OnnxStep | IdleStep]) -> No
         if isinstance(step, IdleStep):
             continue
         found = {value.name: _found(value) for value in step.session.get_inputs()}
-        _refuse_differences({name: inputs.get(name, "nothing") for name in found}, found, "inputs")
+        _require_same_ports({name: inputs.get(name, "nothing") for name in found}, found, "inputs")
         values = {value.name: _found(value) for value in step.session.get_outputs()}
         computed = {port: values[name] for port, name in step.names.items()}
-        _refuse_differences({name: outputs.get(name, "nothing") for name in computed}, computed, "outputs")
+        _require_same_ports({name: outputs.get(name, "nothing") for name in computed}, computed, "outputs")
 
 
-def _refuse_differences(promised: dict[str, str], found: dict[str, str], what: str) -> None:
+def _require_same_ports(promised: dict[str, str], found: dict[str, str], what: str) -> None:
     names = [*promised, *(name for name in found if name not in promised)]
     differences = [
         f"{name} ({promised.get(name) or 'not'} in the contract, {found.get(name) or 'not'} in the graph)"

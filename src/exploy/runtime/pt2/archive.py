@@ -6,7 +6,7 @@ import zipfile
 
 from exploy.contract import METADATA_KEY, NO_DIGEST, Contract
 from exploy.errors import ContractError
-from exploy.runtime.digests import refuse_changed
+from exploy.runtime.digests import require_digest
 
 _START = b"PK\x03\x04"
 _FOLDER = "extra"
@@ -53,7 +53,7 @@ def read_sealed(data: bytes, name: str) -> Contract:
         if isinstance(error, ContractError):
             raise
         raise ContractError(f"{name} is damaged or truncated ({error}). Copy it again, or export anew.") from None
-    refuse_changed(name, contract, found)
+    require_digest(name, contract, found)
     return contract
 
 

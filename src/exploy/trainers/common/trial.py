@@ -2,7 +2,7 @@
 
 import torch
 
-from exploy.capture.noise import without_noise
+from exploy.capture.quiet_loggers import quiet_loggers
 from exploy.errors import PolicyError
 from exploy.policy.policy import Policy, Tensors
 
@@ -22,7 +22,7 @@ def failure_of(policy: Policy) -> Exception | None:
     """
     inputs, states = trial_inputs(policy)
     results = []
-    with torch.no_grad(), torch.random.fork_rng(devices=[]), without_noise():
+    with torch.no_grad(), torch.random.fork_rng(devices=[]), quiet_loggers():
         for seed in (0, 1):
             torch.manual_seed(seed)
             try:

@@ -7,7 +7,7 @@ import onnx
 import torch
 
 from exploy.description.policy_contract import Names
-from exploy.driver.output_file import checked_target
+from exploy.driver.output_file import validated_target
 from exploy.driver.policy_export import ExportOptions
 from exploy.driver.policy_export import export_policy as export_network
 from exploy.errors import LoweringError, OutputPathError
@@ -95,7 +95,7 @@ def export_policy_as_onnx(
         raise LoweringError(f"opset_version must be one that onnx knows, such as 14, got {opset_version!r}.") from error
     export_network(
         policy,
-        checked_target(path, filename, ".onnx"),
+        validated_target(path, filename, ".onnx"),
         obs_names=obs_names,
         action_names=action_names,
         rate_hz=rate_hz,

@@ -9,7 +9,7 @@ import torch
 
 from exploy.errors import CheckpointError, PolicyError
 from exploy.policy.copies import own_copy
-from exploy.policy.normalization import refuse_misfit
+from exploy.policy.normalization import require_matching_size
 from exploy.policy.policy import BATCH, Policy, PolicyInput, Tensors
 from exploy.policy.recurrent import rnn_states, rnn_step
 from exploy.trainers.common.attributes import attribute
@@ -32,7 +32,7 @@ def actor_from_model(actor_critic: Any, normalizer: Any = None, ref_normalizer: 
     is_recurrent = bool(getattr(actor_critic, "is_recurrent", False))
     rnn = attribute(actor_critic, "memory_a.rnn", what="recurrent network of the actor") if is_recurrent else None
     policy = GbcPolicy(own_copy(actor), own_copy(rnn), _module(normalizer), _module(ref_normalizer))
-    _refuse_own_inference(actor_critic, policy)
+    _require_library_inference(actor_critic, policy)
     return policy
 
 
@@ -67,7 +67,7 @@ def actor_from_checkpoint(
     return actor_from_model(copied, given["normalizer"], given["ref_normalizer"])
 
 
-def _refuse_own_inference(actor_critic: Any, policy: "GbcPolicy") -> None:
+def _require_library_inference(actor_critic: Any, policy: "GbcPolicy") -> None:
     """Refuse an actor-critic whose own inference does more than its actor."""
     infer = getattr(own_copy(actor_critic), "act_inference", None)
     if infer is None or policy.rnn is not None:
@@ -136,7 +136,7 @@ def _fitting(what: str, normalizer: torch.nn.Module | None, observation: PolicyI
         return torch.nn.Identity()
     mean = getattr(normalizer, "_mean", getattr(normalizer, "running_mean", getattr(normalizer, "mean", None)))
     if isinstance(mean, torch.Tensor):
-        refuse_misfit(what, tuple(mean.shape[-1:]), observation.name, observation.shape)
+        require_matching_size(what, tuple(mean.shape[-1:]), observation.name, observation.shape)
     return normalizer
 
 

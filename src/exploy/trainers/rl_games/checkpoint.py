@@ -150,7 +150,7 @@ def _rows(weights: Mapping[str, torch.Tensor], name: str, otherwise: int = 0) ->
     return int(weights[name].shape[0]) if name in weights else otherwise
 
 
-def refuse_two_scales(player: Any) -> None:
+def require_one_scale(player: Any) -> None:
     """Refuse a checkpoint of SAC whose player and agent would give different actions."""
     low, high = player.action_space.low, player.action_space.high
     agent = library("rl_games.algos_torch.sac_agent", "rl-games").SACAgent

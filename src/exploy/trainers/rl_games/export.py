@@ -14,7 +14,7 @@ from exploy.trainers.rl_games.checkpoint import (
     load_statistics,
     model_weights,
     read_params,
-    refuse_two_scales,
+    require_one_scale,
 )
 from exploy.trainers.rl_games.policy import actor_of
 
@@ -73,7 +73,7 @@ def actor_from_checkpoint(
     spaces = {"observation_space": observation_space, "action_space": action_space}
     player = build_player(params, weights, spaces)
     if has(player.model, "sac_network"):
-        refuse_two_scales(player)
+        require_one_scale(player)
         load_into(player.model.sac_network.actor, entry(loaded, path, "actor", library=LIBRARY), path, "the actor")
         load_statistics(player.model, loaded, path)
     else:

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from exploy.capture.noise import without_noise
+from exploy.capture.quiet_loggers import quiet_loggers
 from exploy.errors import PolicyError
 from exploy.policy.copies import own_copy
-from exploy.policy.normalization import refuse_misfit
+from exploy.policy.normalization import require_matching_size
 from exploy.policy.policy import BATCH, Policy, PolicyInput, PolicyState, Tensors
 from exploy.policy.recurrent import named_states
 from exploy.trainers.common.attributes import attribute, has
+from exploy.trainers.common.deterministic_sampling import DeterministicSampling
 from exploy.trainers.common.libraries import library
-from exploy.trainers.common.likeliest import LikeliestValues
 from exploy.trainers.common.trial import failure_of, trial_inputs
 
 PACKAGE = "rl-games"
@@ -59,7 +59,7 @@ class _PpoPolicy(_RlGamesPolicy):
             "obs": self._observations(inputs),
             "rnn_states": passed if states else None,
         }
-        with LikeliestValues():
+        with DeterministicSampling():
             result = self._model(values)
         return (self._actions(result),), tuple(result["rnn_states"][: len(states)]) if states else ()
 
@@ -103,11 +103,11 @@ def actor_of(owner: Any) -> Policy:
     space = _observation_space(owner)
     inputs = list(_ports(space))
     model = _without_scripts(own_copy(found))
-    _refuse_misfits(model, inputs)
+    _require_fit(model, inputs)
     by_key = type(space).__name__ == "Dict"
     if has(model, "sac_network"):
         policy: _RlGamesPolicy = _SacPolicy(model, inputs, (), by_key, finish=_finish_of_sac(owner))
-        _refuse_what_fails(policy)
+        _require_computable(policy)
         return policy.eval()
     return _ppo_policy(owner, model, inputs, by_key).eval()
 
@@ -121,7 +121,7 @@ def _ppo_policy(owner: Any, model: Any, inputs: Sequence[PolicyInput], by_key: b
     """A policy with those recurrent states that its actions depend on."""
     finish, states = _finish_of_ppo(owner), _states_of(model)
     policy = _PpoPolicy(model, inputs, _named(model, states), by_key, unused=0, finish=finish)
-    _refuse_what_fails(policy)
+    _require_computable(policy)
     if not states or len(states) % 2 or not _is_separate(model):
         return policy
     half = len(states) // 2
@@ -140,14 +140,14 @@ def _ignores_states_after(policy: _PpoPolicy, count: int) -> bool:
     inputs, initial = trial_inputs(policy)
     states = tuple(torch.randn(state.shape, generator=generator) for state in initial)
     changed = (*states[:count], *(state + 1 for state in states[count:]))
-    with torch.no_grad(), without_noise():
+    with torch.no_grad(), quiet_loggers():
         (actions,), after = policy.step(inputs, states)
         (others,), after_others = policy.step(inputs, changed)
     pairs = zip((actions, *after[:count]), (others, *after_others[:count]), strict=True)
     return all(torch.equal(one, other) for one, other in pairs)
 
 
-def _refuse_what_fails(policy: _RlGamesPolicy) -> None:
+def _require_computable(policy: _RlGamesPolicy) -> None:
     failure = failure_of(policy)
     if failure is not None:
         raise PolicyError(
@@ -236,8 +236,8 @@ def _plain_normalizer(compiled: Any) -> torch.nn.Module:
     return plain.eval().requires_grad_(False)
 
 
-def _refuse_misfits(model: Any, inputs: Sequence[PolicyInput]) -> None:
+def _require_fit(model: Any, inputs: Sequence[PolicyInput]) -> None:
     normalizer = getattr(model, "running_mean_std", None)
     mean = getattr(normalizer, "running_mean", None)
     if isinstance(mean, torch.Tensor) and not getattr(normalizer, "per_channel", False):
-        refuse_misfit("running_mean_std", tuple(mean.shape), inputs[0].name, inputs[0].shape)
+        require_matching_size("running_mean_std", tuple(mean.shape), inputs[0].name, inputs[0].shape)

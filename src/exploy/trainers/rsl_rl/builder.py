@@ -65,7 +65,7 @@ class Builder:
             return {}
         return copy.deepcopy(dict(found))
 
-    def refuse_missing(self) -> None:
+    def require_keys(self) -> None:
         """Refuse what does not tell the policy, with all that is missing."""
         if self.missing:
             raise CheckpointError(

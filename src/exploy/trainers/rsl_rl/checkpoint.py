@@ -65,7 +65,7 @@ class _Model(Builder):
         arguments = self.arguments(section, side, kind) if kind is not None else {}
         self.cnn_arguments(arguments, f"{side}.cnn_cfg", images)
         heads = self._take_head(arguments, side)
-        self.refuse_missing()
+        self.require_keys()
         assert kind is not None
         actions = self.actions("mlp", heads)
         model = self.made(lambda: kind(_zeros(shapes), {side: list(groups)}, side, actions, **arguments), kind.__name__)
@@ -80,7 +80,7 @@ class _Model(Builder):
         section, where = dict(section), f"{side}.distribution_cfg"
         head = self.class_of(section, where, distribution_classes())
         options = self.arguments(section, where, head) if head is not None else {}
-        self.refuse_missing()
+        self.require_keys()
         assert head is not None
         arguments["distribution_cfg"] = {"class_name": head, **options}
         made: Any = self.made(lambda: head(1, **options), head.__name__)
@@ -107,7 +107,7 @@ class _Legacy(Builder):
         width = self.width(f"{side}_obs_normalizer", _MEMORIES[side], side)
         shapes = self.shapes(groups, images, width)
         normalizer = None if by_group else self._normalizer(width)
-        self.refuse_missing()
+        self.require_keys()
         assert kind is not None
         actions = self._actions(side, bool(arguments.get("state_dependent_std")))
         unseen = _OTHER_SIDE[side]

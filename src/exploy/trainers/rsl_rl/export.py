@@ -12,7 +12,7 @@ from exploy.driver.policy_export import ExportOptions
 from exploy.driver.policy_export import export_policy as export_network
 from exploy.errors import PolicyError
 from exploy.policy.copies import own_copy
-from exploy.policy.normalization import refuse_misfit
+from exploy.policy.normalization import require_matching_size
 from exploy.policy.policy import BATCH, Policy, PolicyInput
 from exploy.trainers.common.attributes import attribute
 from exploy.trainers.common.configuration import Configuration
@@ -116,13 +116,13 @@ def actor_from_model(
     """
     model = own_copy(_module_of(model))
     reading = _Reading.of(model)
-    _refuse_normalizer(reading, normalizer, type(model).__name__)
+    _require_no_normalizer(reading, normalizer, type(model).__name__)
     shapes = _shapes(reading, obs_shapes or {}, type(model).__name__)
     names = (OBS,) if len(reading.groups) == 1 else reading.groups
     inputs = [PolicyInput(name, (BATCH, *shapes[group])) for name, group in zip(names, reading.groups, strict=True)]
     width = sum(shapes[group][0] for group in reading.flat)
     for what, statistics in _statistics(model, normalizer):
-        refuse_misfit(what, statistics, ", ".join(reading.flat), (BATCH, width))
+        require_matching_size(what, statistics, ", ".join(reading.flat), (BATCH, width))
     return RslRlPolicy(model, own_copy(normalizer), inputs, reading.groups if reading.by_group else None)
 
 
@@ -233,7 +233,7 @@ def _module_of(model: Any) -> torch.nn.Module:
     )
 
 
-def _refuse_normalizer(reading: _Reading, normalizer: Any, kind: str) -> None:
+def _require_no_normalizer(reading: _Reading, normalizer: Any, kind: str) -> None:
     if reading.by_group and normalizer is not None:
         raise PolicyError(f"{kind} normalises its observations itself; leave `normalizer` out.")
     if not reading.by_group and not isinstance(normalizer, torch.nn.Module):

@@ -69,7 +69,7 @@ def actor_from_model(
     policy = attribute(model, "policy", what="policy")
     attribute(policy, "_predict", what="method for deterministic actions")
     attribute(policy, "observation_space", what="observation space")
-    _refuse_own_inference(model, policy)
+    _require_library_inference(model, policy)
     env = getattr(model, "env", None)
     paths = observation_paths(policy.observation_space, env, _vecnormalize(vecnormalize), frame_stack, transpose_images)
     return Sb3Policy(own_copy(policy), paths)
@@ -99,7 +99,7 @@ def actor_from_checkpoint(
         )
     with torch.random.fork_rng(devices=[]):
         policy = _build(data, path)
-    _refuse_own_inference(None, policy)
+    _require_library_inference(None, policy)
     load_into(policy, weights, path, f"the {type(policy).__name__} that it describes")
     paths = observation_paths(
         policy.observation_space, None, _vecnormalize(vecnormalize), frame_stack, transpose_images
@@ -107,7 +107,7 @@ def actor_from_checkpoint(
     return Sb3Policy(own_copy(policy), paths)
 
 
-def _refuse_own_inference(model: Any, policy: Any) -> None:
+def _require_library_inference(model: Any, policy: Any) -> None:
     """Refuse classes that do something of their own where the library makes actions of what the network gives."""
     for owner, methods in ((model, ("predict",)), (policy, _AROUND_THE_NETWORK)):
         for name in methods:

@@ -75,7 +75,7 @@ def _from_options(
     policy_space: Any, vecnormalize: Any, frame_stack: int | None, transpose_images: bool | None
 ) -> Paths:
     """Frames are stacked, then transposed; they are normalised where the shape of the statistics fits first."""
-    count = _checked_frame_stack(frame_stack)
+    count = _validated_frame_stack(frame_stack)
     if not isinstance(transpose_images, bool | None):
         raise PolicyError(f"transpose_images must be True or False, got {transpose_images!r}.")
     paths: Paths = {}
@@ -202,7 +202,7 @@ def _shape_before(
     return resized(shape, axis, shape[axis] // count) if count > 1 else shape
 
 
-def _checked_frame_stack(count: int | None) -> int:
+def _validated_frame_stack(count: int | None) -> int:
     if count is None:
         return 1
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:

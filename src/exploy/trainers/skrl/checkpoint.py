@@ -16,7 +16,7 @@ from exploy.trainers.common.attributes import attribute
 from exploy.trainers.common.checkpoints import load_into
 from exploy.trainers.common.configuration import plain_copy
 from exploy.trainers.common.libraries import library
-from exploy.trainers.skrl.policy import Parts, policy_of, refuse_unsupported
+from exploy.trainers.skrl.policy import Parts, policy_of, require_supported
 
 
 def from_model_and_weights(
@@ -28,7 +28,7 @@ def from_model_and_weights(
         CheckpointError: If the weights do not fit, or a preprocessor is missing or too many.
         PolicyError: If the model is not supported.
     """
-    refuse_unsupported(policy, role)
+    require_supported(policy, role)
     parts = Parts(own_copy(policy), role, getattr(policy, "observation_space", None))
     load_into(parts.model, loaded[role], path, type(policy).__name__)
     stated = getattr(policy, "state_space", None) is not None

@@ -21,7 +21,7 @@ from exploy.trainers.skrl.policy import (
     Parts,
     knows_states,
     policy_of,
-    refuse_unsupported,
+    require_supported,
 )
 
 
@@ -51,7 +51,7 @@ def actor_from_agent(agent: Any) -> Policy:
         )
     role = Q_NETWORK if has(agent, Q_NETWORK) else POLICY
     model = attribute(agent, POLICY, Q_NETWORK, what="policy of skrl")
-    refuse_unsupported(model, role)
+    require_supported(model, role)
     observed, stated = _preprocessors_of(agent, model)
     space = getattr(model, "observation_space", None)
     return policy_of(

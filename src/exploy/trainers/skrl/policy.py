@@ -8,12 +8,12 @@ import torch
 
 from exploy.errors import PolicyError
 from exploy.policy.copies import own_copy
-from exploy.policy.normalization import refuse_misfit
+from exploy.policy.normalization import require_matching_size
 from exploy.policy.policy import BATCH, Policy, PolicyState, Tensors
 from exploy.policy.recurrent import named_states
 from exploy.trainers.common.attributes import has
+from exploy.trainers.common.deterministic_sampling import DeterministicSampling
 from exploy.trainers.common.libraries import library
-from exploy.trainers.common.likeliest import LikeliestValues
 from exploy.trainers.common.trial import failure_of, trial_inputs
 from exploy.trainers.skrl.spaces import Leaf, leaves
 
@@ -50,8 +50,8 @@ class SkrlPolicy(Policy):
         self._observed = len(observed)
         self._role = parts.role
         self._model = parts.model
-        self._preprocess = _checked(parts.preprocessor, observed)
-        self._preprocess_states = _checked(parts.state_preprocessor, stated) if stated else None
+        self._preprocess = _validated(parts.preprocessor, observed)
+        self._preprocess_states = _validated(parts.state_preprocessor, stated) if stated else None
         self._low, self._high = parts.bounds
         self._flatten = library("skrl.utils.spaces.torch", "skrl").flatten_tensorized_space
 
@@ -61,7 +61,7 @@ class SkrlPolicy(Policy):
         if states:
             values["rnn"] = list(states)
         before = dict(vars(self._model))
-        with LikeliestValues():
+        with DeterministicSampling():
             result = self._model.act(values, role=self._role)
         vars(self._model).update(before)
         actions, outputs = result[0], result[-1] or {}
@@ -94,7 +94,7 @@ class SkrlPolicy(Policy):
 
 def policy_of(parts: Parts) -> Policy:
     """A policy on copies; it reads states only where its model does."""
-    refuse_unsupported(parts.model, parts.role)
+    require_supported(parts.model, parts.role)
     model = own_copy(parts.model)
     model.device = torch.device("cpu")
     own = Parts(
@@ -130,7 +130,7 @@ def _depends_on_states(policy: SkrlPolicy) -> bool:
     return not torch.equal(one, other)
 
 
-def refuse_unsupported(model: Any, role: str) -> None:
+def require_supported(model: Any, role: str) -> None:
     """Refuse models that cannot be exported, or not in that role.
 
     Raises:
@@ -171,11 +171,11 @@ def _own_preprocessor(preprocessor: Any) -> Any:
     return own_copy(preprocessor) if isinstance(preprocessor, torch.nn.Module) else preprocessor
 
 
-def _checked(preprocessor: Any, leaves: Sequence["Leaf"]) -> Any:
+def _validated(preprocessor: Any, leaves: Sequence["Leaf"]) -> Any:
     mean = getattr(preprocessor, "running_mean", None)
     if isinstance(mean, torch.Tensor):
         width = sum(leaf.width for leaf in leaves)
-        refuse_misfit(type(preprocessor).__name__, tuple(mean.shape), leaves[0].port.name, (BATCH, width))
+        require_matching_size(type(preprocessor).__name__, tuple(mean.shape), leaves[0].port.name, (BATCH, width))
     return preprocessor
 
 

@@ -8,10 +8,10 @@ import torch
 
 from exploy.environment.components import Input, Memory, Output
 from exploy.environment.exportable_environment import ExportableEnvironment
-from exploy.errors import EnvironmentError
+from exploy.errors import InvalidEnvironmentError
 from exploy.trainers.common.libraries import library
 from exploy.trainers.torchrl.stages import Chain, chain_of
-from exploy.trainers.torchrl.tensordicts import EXTRA, Key, Layout, as_key, listed, port_name, refuse_unusable_names
+from exploy.trainers.torchrl.tensordicts import EXTRA, Key, Layout, as_key, listed, port_name, require_usable_names
 from exploy.trainers.torchrl.torchrl_internals import RUNNING_NORMALIZATIONS, observer
 from exploy.trainers.torchrl.transforms import inverse_stages, parts_of, transform_stages
 
@@ -32,7 +32,7 @@ class TorchRlEnvironment(ExportableEnvironment):
         observation_names: A name for each element of the observation; numbered if not given.
 
     Raises:
-        EnvironmentError: If it is no TransformedEnv, has several robots, or a running normalisation is not frozen.
+        InvalidEnvironmentError: If it is not a TransformedEnv, has several robots, or normalises with running values.
         PolicyError: If one of its transforms cannot be exported, or its base environment lacks a key.
     """
 
@@ -45,14 +45,14 @@ class TorchRlEnvironment(ExportableEnvironment):
         observation_names: Sequence[str] | None = None,
     ):
         super().__init__()
-        _refuse_unsuitable(env)
+        _require_suitable(env)
         self._observation, self._action = as_key(observation_key), as_key(action_key)
         self._observing = chain_of(transform_stages(env), [self._observation], {})
         self._acting = chain_of(inverse_stages(env, self._action), [self._action], {})
         self._batch_dims = len(env.batch_size)
         self._layout = Layout(self._batched(env.base_env.fake_tensordict()))
         self._raw = {key: self._layout.tensor(key, self._observing.readers[key]) for key in self._observing.observed}
-        refuse_unusable_names(self._raw)
+        require_usable_names(self._raw)
         self._live = _noting(env, self._note)
         self._current = self._live.reset()
         self._kept = _starts(self._observing, self._layout, self._raw)
@@ -117,7 +117,7 @@ class TorchRlEnvironment(ExportableEnvironment):
         """Step the environment, and reset it where an episode ends.
 
         Raises:
-            EnvironmentError: If the environment's own transforms give another observation.
+            InvalidEnvironmentError: If the environment's own transforms give another observation.
         """
         with torch.no_grad():
             self.process_actions(actions)
@@ -141,7 +141,7 @@ class TorchRlEnvironment(ExportableEnvironment):
         """The observations of the current state.
 
         Raises:
-            EnvironmentError: If the environment's own transforms give another observation.
+            InvalidEnvironmentError: If the environment's own transforms give another observation.
         """
         self._is_in_step &= self._is_fresh or not self._kept
         self._is_fresh = False
@@ -178,7 +178,7 @@ class TorchRlEnvironment(ExportableEnvironment):
     def _compared(self, observations: torch.Tensor) -> torch.Tensor:
         own = self._own_observations()
         if self._is_in_step and not torch.allclose(observations, own, rtol=_TOLERANCE, atol=_TOLERANCE):
-            raise EnvironmentError(
+            raise InvalidEnvironmentError(
                 f"The transforms of the environment give {port_name(self._observation)!r} as {own}, their form in a "
                 f"file gives {observations}. A transform of your own may keep a state, or something else steps the "
                 "environment."
@@ -194,17 +194,19 @@ class TorchRlEnvironment(ExportableEnvironment):
             manager.add_component(Memory(port_name(key), partial(self._kept.__getitem__, key)))
 
 
-def _refuse_unsuitable(env: Any) -> None:
+def _require_suitable(env: Any) -> None:
     envs = library("torchrl.envs", EXTRA)
     if not isinstance(env, envs.TransformedEnv):
-        raise EnvironmentError(
+        raise InvalidEnvironmentError(
             f"A TransformedEnv of torchrl is needed, got {type(env).__name__}. Wrap it: TransformedEnv(env)."
         )
     if tuple(env.batch_size) not in ((), (1,)):
-        raise EnvironmentError(f"The environment must have one robot, got a batch size of {tuple(env.batch_size)}.")
+        raise InvalidEnvironmentError(
+            f"The environment must have one robot, got a batch size of {tuple(env.batch_size)}."
+        )
     for part in parts_of(env):
         if type(part).__name__ in RUNNING_NORMALIZATIONS and not part.frozen:
-            raise EnvironmentError(
+            raise InvalidEnvironmentError(
                 f"{type(part).__name__} changes its statistics with every observation. Freeze it before: env.transform"
                 "[index].freeze()."
             )
@@ -223,7 +225,7 @@ def _noting(env: Any, note: Callable[[Any], None]) -> Any:
 def _starts(chain: Chain, layout: Layout, raw: dict[Key, torch.Tensor]) -> dict[Key, torch.Tensor]:
     """What the memories start from, with the shapes that one pass shows."""
     if chain.flags:
-        raise EnvironmentError(
+        raise InvalidEnvironmentError(
             f"The transforms read {listed(chain.flags)}, which an environment has no input for. Export the policy with "
             "its transforms by export_policy() instead."
         )

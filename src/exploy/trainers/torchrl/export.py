@@ -8,7 +8,7 @@ from exploy.driver.policy_export import ExportOptions
 from exploy.driver.policy_export import export_policy as export_network
 from exploy.errors import PolicyError
 from exploy.policy.policy import BATCH, Policy
-from exploy.trainers.torchrl.modules import module_stages, refuse_other_policies
+from exploy.trainers.torchrl.modules import module_stages, require_policy
 from exploy.trainers.torchrl.policy import TorchRlPolicy, exploration_of, is_random
 from exploy.trainers.torchrl.stages import chain_of
 from exploy.trainers.torchrl.tensordicts import Key, Layout, as_key, as_keys
@@ -72,7 +72,7 @@ def actor_from_policy(
     Raises:
         PolicyError: If it cannot be exported; the message names the module, transform or key.
     """
-    refuse_other_policies(policy)
+    require_policy(policy)
     outputs = as_keys(out_keys)
     if not outputs:
         raise PolicyError("out_keys must name at least one key, the one of the actions first.")

@@ -44,7 +44,7 @@ def module_stages(module: Any, *, explores: bool) -> Iterator[Stage]:
         yield Everything(type(module).__name__, own(module), has_own_keys=True)
 
 
-def refuse_other_policies(policy: Any) -> None:
+def require_policy(policy: Any) -> None:
     """Refuse what is no module with keys, or was never run.
 
     Raises:

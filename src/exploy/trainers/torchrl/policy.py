@@ -5,13 +5,13 @@ from typing import Any
 
 import torch
 
-from exploy.capture.noise import without_noise
-from exploy.contract import Kind
+from exploy.capture.quiet_loggers import quiet_loggers
+from exploy.contract import PortKind
 from exploy.errors import ExployError, PolicyError
 from exploy.policy.policy import BATCH, Policy, PolicyInput, PolicyState, Tensors
 from exploy.trainers.common.libraries import library
 from exploy.trainers.torchrl.stages import Chain, MemoryKeys
-from exploy.trainers.torchrl.tensordicts import EXTRA, Key, Layout, listed, port_name, refuse_unusable_names, shown
+from exploy.trainers.torchrl.tensordicts import EXTRA, Key, Layout, listed, port_name, require_usable_names, shown
 from exploy.trainers.torchrl.torchrl_internals import CapturableCalls
 
 LIBRARIES = ("torchrl", "tensordict")
@@ -28,8 +28,8 @@ class TorchRlPolicy(Policy):
     def __init__(self, chain: Chain, layout: Layout, exploration: Any):
         values = {key: layout.tensor(key, chain.readers[key]) for key in chain.observed}
         values |= {key: _flag(key, layout) for key in sorted(chain.flags)}
-        refuse_unusable_names([*values, *(memory.read for memory in chain.memories)])
-        refuse_unusable_names(chain.outputs)
+        require_usable_names([*values, *(memory.read for memory in chain.memories)])
+        require_usable_names(chain.outputs)
         run = _Run(chain, layout, exploration)
         starts = _known_starts(chain, layout)
         result = run.on_example(values | starts)
@@ -45,7 +45,7 @@ class TorchRlPolicy(Policy):
         self.stages = run.stages
         self._fresh: torch.Tensor | None = None
         self.eval()
-        run.refuse_unfaithful(self, tuple(values.values()))
+        run.require_faithful(self, tuple(values.values()))
 
     def step(self, inputs: Tensors, states: Tensors) -> tuple[Tensors, Tensors]:
         """Compute outputs and next memories as the environment and the policy do."""
@@ -57,7 +57,7 @@ class TorchRlPolicy(Policy):
         Raises:
             ActorError: If the policy reads several inputs and gets one tensor, or one of them is missing.
         """
-        observed = [item for item in self.inputs if item.kind != Kind.IS_INIT]
+        observed = [item for item in self.inputs if item.kind != PortKind.IS_INIT]
         if isinstance(obs, torch.Tensor) and len(observed) == 1:
             obs = {observed[0].name: obs}
         if not isinstance(obs, torch.Tensor):
@@ -75,7 +75,7 @@ class TorchRlPolicy(Policy):
     def _flagged(self, obs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         robots = next(iter(obs.values())).shape[0] if obs else 1
         for item in self.inputs:
-            if item.kind == Kind.IS_INIT and item.name not in obs:
+            if item.kind == PortKind.IS_INIT and item.name not in obs:
                 sizes = [robots if size == BATCH else int(size) for size in item.shape]
                 fresh = torch.ones(1, dtype=torch.bool) if self._fresh is None else self._fresh
                 fresh = fresh.reshape([-1 if size == BATCH else 1 for size in item.shape])
@@ -106,7 +106,7 @@ def _flag(key: Key, layout: Layout) -> torch.Tensor:
 
 
 def _input(key: Key, value: torch.Tensor, chain: Chain, layout: Layout) -> PolicyInput:
-    kind = Kind.IS_INIT if key in chain.flags else None
+    kind = PortKind.IS_INIT if key in chain.flags else None
     is_number = value.dtype not in (torch.uint8, torch.bool) and not value.dtype.is_floating_point
     high = max(int(value.max()) + 1, 1) if is_number and value.numel() else 256
     make = _MaskInput if value.dtype == torch.bool and kind is None and value.ndim else PolicyInput
@@ -213,7 +213,7 @@ class _Run:
             PolicyError: If the policy fails, or an output or a memory is not written.
         """
         try:
-            with torch.no_grad(), torch.random.fork_rng(devices=[]), without_noise():
+            with torch.no_grad(), torch.random.fork_rng(devices=[]), quiet_loggers():
                 torch.manual_seed(0)
                 result = self.tensordict(values)
         except ExployError:
@@ -231,7 +231,7 @@ class _Run:
                 )
         return result
 
-    def refuse_unfaithful(self, policy: Policy, inputs: Tensors) -> None:
+    def require_faithful(self, policy: Policy, inputs: Tensors) -> None:
         """Refuse a policy that gives no function of its inputs where it should, or that changes while it runs.
 
         Raises:
@@ -242,7 +242,7 @@ class _Run:
         others = tuple(value + 0.5 if value.dtype.is_floating_point else value for value in inputs)
         before = self._kept_by_stages()
         results = []
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), without_noise():
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), quiet_loggers():
             for seed, values in ((0, inputs), (1, inputs), (2, others)):
                 torch.manual_seed(seed)
                 results.append(policy.step(values, states)[0][0])
@@ -254,7 +254,7 @@ class _Run:
                 f"{', '.join(labels)} changes by itself at each step ({', '.join(changed)}), which a file cannot. "
                 "Freeze it, or write what it remembers to the tensordict and name it in memories=."
             )
-        _refuse_unfaithful((results[0], results[1]), self._exploration, _distributions_in(self.stages))
+        _require_faithful((results[0], results[1]), self._exploration, _distributions_in(self.stages))
 
     def _kept_by_stages(self) -> dict[str, Any]:
         """Tensors and numbers of all modules, whether they are registered or not."""
@@ -311,7 +311,7 @@ def _distributions_in(module: torch.nn.Module) -> str:
     return ", ".join(sorted({getattr(kind, "__name__", str(kind)) for kind in found if kind is not None}))
 
 
-def _refuse_unfaithful(results: tuple[Any, Any], exploration: Any, heads: str) -> None:
+def _require_faithful(results: tuple[Any, Any], exploration: Any, heads: str) -> None:
     """Refuse a policy whose actions are no function of the observations, or no numbers.
 
     Args:

@@ -271,12 +271,12 @@ def chain_of(stages: Sequence[Stage], outputs: Sequence[Key], named: Mapping[Key
             f"memories= names {listed(unread)}, but what the policy reads is {listed(readers)}. "
             "Name keys that it reads."
         )
-    _refuse_unwritten(stages, outputs)
+    _require_written(stages, outputs)
     flags = {key for stage in stages for key in stage.flags()} | {key for key in readers if key[-1:] == IS_INIT}
     return Chain(kept, readers, memories, frozenset(flags & set(readers)), list(outputs))
 
 
-def _refuse_unwritten(stages: Sequence[Stage], outputs: Sequence[Key]) -> None:
+def _require_written(stages: Sequence[Stage], outputs: Sequence[Key]) -> None:
     written = {key for stage in stages for key in stage.writes()}
     unwritten = [key for key in outputs if key not in written]
     if unwritten and not any(isinstance(stage, Everything) and stage.has_own_keys for stage in stages):

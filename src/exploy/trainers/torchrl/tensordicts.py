@@ -52,7 +52,7 @@ def port_name(key: Key) -> str:
     return "_".join(key)
 
 
-def refuse_unusable_names(keys: Iterable[Key]) -> None:
+def require_usable_names(keys: Iterable[Key]) -> None:
     """Refuse keys that cannot become ports.
 
     Raises:

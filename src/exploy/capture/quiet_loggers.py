@@ -9,7 +9,7 @@ _NOISY_LOGGERS = ("torch.onnx", "torch.export", "torch._export", "torch._subclas
 
 
 @contextlib.contextmanager
-def without_noise() -> Iterator[None]:
+def quiet_loggers() -> Iterator[None]:
     """Silence messages of the libraries below that a user can do nothing about; errors still raise."""
     loggers = [logging.getLogger(name) for name in _NOISY_LOGGERS]
     levels = [logger.level for logger in loggers]

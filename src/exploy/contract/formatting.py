@@ -6,7 +6,7 @@ from exploy.contract.document import Contract
 from exploy.contract.parts import Port
 
 
-def rates_in_words(contract: Contract) -> str:
+def format_rates(contract: Contract) -> str:
     """Both rates."""
     if contract.hz is None:
         return f"policy every {contract.decimation} ticks" if contract.decimation > 1 else "policy at every tick"
@@ -16,7 +16,7 @@ def rates_in_words(contract: Contract) -> str:
     return f"ticks at {contract.hz:g} Hz, policy every {contract.decimation} ticks ({policy})"
 
 
-def elements_in_words(port: Port) -> str:
+def format_elements(port: Port) -> str:
     """Names, limits, gains and frame of a port, so far as they are known."""
     parts = [", ".join(port.names)] if port.names else []
     if port.limits:
@@ -29,7 +29,7 @@ def elements_in_words(port: Port) -> str:
     return "; ".join(parts)
 
 
-def shape_in_words(port: Port) -> str:
+def format_shape(port: Port) -> str:
     """The sizes of a port."""
     return ", ".join(map(str, port.shape)) or "number"
 

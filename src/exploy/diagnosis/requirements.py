@@ -11,7 +11,7 @@ from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import RandomOperatorError, UnregisteredStateError
 
 
-def refuse_random_operators(program: Program, allow_random: bool) -> None:
+def require_deterministic(program: Program, allow_random: bool) -> None:
     """Refuse random numbers in the environment's part of a program, and in the actor's unless they are allowed.
 
     Raises:
@@ -31,7 +31,7 @@ def refuse_random_operators(program: Program, allow_random: bool) -> None:
             )
 
 
-def refuse_errors(
+def require_no_errors(
     env: ExportableEnvironment, actor: ExportableActor, program: Program, allow_random: bool
 ) -> Diagnosis:
     """Check a captured environment, take the steps back that this needs, and refuse it if there are errors.

@@ -47,7 +47,7 @@ class Constraint:
 
 
 @dataclass(frozen=True)
-class FieldForm:
+class FieldSchema:
     """A field of a part, as documents have it: what it holds, and whether readers or stored documents must have it."""
 
     name: str
@@ -61,12 +61,12 @@ def is_part(form: Any) -> bool:
     return isinstance(form, type) and (dataclasses.is_dataclass(form) or is_typeddict(form))
 
 
-def fields_of(part: type) -> list[FieldForm]:
+def fields_of(part: type) -> list[FieldSchema]:
     """The fields of a dataclass but `unknown`, or of a TypedDict, whose fields are all required."""
     forms = get_type_hints(part, include_extras=True)
     if not dataclasses.is_dataclass(part):
-        return [FieldForm(name, form, required=True, stored=True) for name, form in forms.items()]
-    return [_field_form(item, forms[item.name]) for item in dataclasses.fields(part) if item.name != UNKNOWN]
+        return [FieldSchema(name, form, required=True, stored=True) for name, form in forms.items()]
+    return [_field_schema(item, forms[item.name]) for item in dataclasses.fields(part) if item.name != UNKNOWN]
 
 
 def shown(value: Any) -> str:
@@ -118,10 +118,10 @@ def _all_different(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-def _field_form(item: "dataclasses.Field[Any]", form: Any) -> FieldForm:
+def _field_schema(item: "dataclasses.Field[Any]", form: Any) -> FieldSchema:
     has_default = item.default is not dataclasses.MISSING or item.default_factory is not dataclasses.MISSING
     required = item.metadata.get("required", not has_default)
-    return FieldForm(item.name, form, required, item.metadata.get("stored", required))
+    return FieldSchema(item.name, form, required, item.metadata.get("stored", required))
 
 
 Size = Annotated[int, _at_least(0, "size")]

@@ -10,7 +10,7 @@ from exploy.contract import Contract
 from exploy.errors import RuntimeInputError
 
 
-class Intake:
+class InputWriter:
     """Copies the values of a dictionary into the buffers of inputs.
 
     Args:
@@ -36,7 +36,7 @@ class Intake:
             RuntimeInputError: If a name is missing or unknown, or a value has another shape or type.
         """
         if type(values) is not dict or len(values) != len(self._slots):
-            self._take_some(values, optional)
+            self._write_some(values, optional)
             return
         try:
             for name, buffer, dtype, shape, unbatched in self._slots:
@@ -46,9 +46,9 @@ class Intake:
                 else:
                     buffer[...] = converted(name, value, buffer, strict=self._strict)
         except KeyError:
-            self._take_some(values, optional)
+            self._write_some(values, optional)
 
-    def _take_some(self, values: Mapping[str, Any], optional: Collection[str]) -> None:
+    def _write_some(self, values: Mapping[str, Any], optional: Collection[str]) -> None:
         if not isinstance(values, Mapping):
             raise RuntimeInputError(f"Inputs must be a dictionary of arrays by name, got {type(values).__name__}.")
         missing = [name for name in self._buffers if name not in values and name not in optional]
@@ -103,7 +103,7 @@ def _unbatched(array: np.ndarray) -> tuple[int, ...]:
     return array.shape[1:] if array.shape[:1] == (1,) else array.shape
 
 
-def checked_ages(max_age: Mapping[str, float], contract: Contract) -> dict[str, float]:
+def validated_ages(max_age: Mapping[str, float], contract: Contract) -> dict[str, float]:
     """For how many seconds inputs may stay as they are.
 
     Raises:
@@ -118,7 +118,7 @@ def checked_ages(max_age: Mapping[str, float], contract: Contract) -> dict[str, 
     return dict(max_age)
 
 
-def checked_sizes(sizes: Mapping[str, int], contract: Contract) -> dict[str, int]:
+def validated_sizes(sizes: Mapping[str, int], contract: Contract) -> dict[str, int]:
     """Sizes for those that the file leaves open.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def no_garbage_collection() -> Iterator[None]:
+def paused_garbage_collection() -> Iterator[None]:
     """Put off the search for cyclic garbage; it goes on afterwards if it was on before."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -20,7 +20,7 @@ _WITHOUT_SUCH_A_FORM = {
 }
 
 
-class LikeliestValues(TorchFunctionMode):
+class DeterministicSampling(TorchFunctionMode):
     """Lets normal and categorical distributions give their likeliest value where this thread samples from them.
 
     Sampling from a distribution without such a form raises PolicyError.

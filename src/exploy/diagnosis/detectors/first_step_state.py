@@ -18,7 +18,7 @@ from exploy.diagnosis.evidence.experiments import ABSENT, Experiments
 from exploy.diagnosis.evidence.probing import Probe
 from exploy.diagnosis.evidence.stepped_program import SteppedProgram
 from exploy.diagnosis.examination import Examination
-from exploy.diagnosis.finding import Finding, Kind
+from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.errors import VerificationError, WeakerCheckWarning
 from exploy.live.geometry import Geometry
 from exploy.live.location import UNKNOWN
@@ -44,14 +44,14 @@ def standing_still_difference(examination: Examination, stepped: SteppedProgram,
     return None
 
 
-def late_findings(examination: Examination) -> list[Finding]:
+def first_step_findings(examination: Examination) -> list[Finding]:
     """What is frozen only if the environment is captured after its first policy step."""
     experiments = examination.experiments
-    known = {item.name for item in examination.program.stored}
+    known = {item.name for item in examination.program.frozen_and_weights}
     with experiments.trial():
         experiments.policy_step()
         program = capture(experiments.env, experiments.actor)
-        late = [item for item in program.stored if item.name not in known]
+        late = [item for item in program.frozen_and_weights if item.name not in known]
         sensitivity = Sensitivity(program)
         suspects = [item for item in late if item.live is None and sensitivity.depends_on(item)]
         findings = [_finding(examination, item) for item in suspects]
@@ -77,16 +77,20 @@ def _finding(examination: Examination, frozen: FrozenTensor) -> Finding:
     warm = Experiments(examination.experiments.env, examination.experiments.actor)
     if frozen.is_written or _is_written_by_a_step(warm, frozen):
         what = "not there at export, made at the first policy step and read in the next; the file would not know it"
-        return Finding.of(Kind.MISSING_MEMORY, frozen.name, what, where, _late_memory(examination, warm, frozen))
-    values = [(path, values_before[path]) for path in sorted(examination.own_changes.python) if path in values_before]
+        return Finding.of(FindingKind.MISSING_MEMORY, frozen.name, what, where, _late_memory(examination, warm, frozen))
+    values = [
+        (attr_path, values_before[attr_path])
+        for attr_path in sorted(examination.own_changes.python)
+        if attr_path in values_before
+    ]
     values.append((frozen.name, values_before.get(frozen.name, ABSENT)))
     refresh = find_refreshes(warm, [Probe(frozen, tuple(values))]).get(frozen.name)
     what = "a cache, which was computed at export and is not computed again while the simulator stands still"
     if refresh is None:
         advice = f"# let a Connection make the environment compute {frozen.name} anew"
-        return Finding.of(Kind.STALE_CACHE, frozen.name, what, where, advice)
+        return Finding.of(FindingKind.STALE_CACHE, frozen.name, what, where, advice)
     what += f"; it is computed {refresh.condition}"
-    return Finding.of(Kind.STALE_CACHE, frozen.name, what, where, refresh.suggestion)
+    return Finding.of(FindingKind.STALE_CACHE, frozen.name, what, where, refresh.suggestion)
 
 
 def _is_written_by_a_step(experiments: Experiments, frozen: FrozenTensor) -> bool:

@@ -6,14 +6,14 @@ from typing import Any
 import torch
 
 from exploy.environment.exportable_environment import ExportableEnvironment
-from exploy.errors import EnvironmentError
+from exploy.errors import InvalidEnvironmentError
 
 
-def checked_decimation(env: ExportableEnvironment) -> int:
+def validated_decimation(env: ExportableEnvironment) -> int:
     """The decimation as a whole number of 1 or more.
 
     Raises:
-        EnvironmentError: If it is none.
+        InvalidEnvironmentError: If it is none.
     """
     value: Any = env.decimation
     try:
@@ -21,43 +21,43 @@ def checked_decimation(env: ExportableEnvironment) -> int:
     except TypeError:
         decimation = 0
     if isinstance(value, bool) or decimation < 1:
-        raise EnvironmentError(
+        raise InvalidEnvironmentError(
             f"decimation must be a whole number of 1 or more (simulation steps in a policy step), got {value!r}."
         )
     return decimation
 
 
-def checked_tensor(env: ExportableEnvironment, method: str) -> torch.Tensor:
+def validated_tensor(env: ExportableEnvironment, method: str) -> torch.Tensor:
     """What a method without arguments returns, which must be a tensor.
 
     Raises:
-        EnvironmentError: If it is none.
+        InvalidEnvironmentError: If it is none.
     """
     value: Any = getattr(env, method)()
     if not isinstance(value, torch.Tensor):
-        raise EnvironmentError(f"{method}() must return a torch.Tensor, got {type(value).__name__}.")
+        raise InvalidEnvironmentError(f"{method}() must return a torch.Tensor, got {type(value).__name__}.")
     return value
 
 
-def checked_observation_names(env: ExportableEnvironment) -> tuple[str, ...]:
+def validated_observation_names(env: ExportableEnvironment) -> tuple[str, ...]:
     """The names of the observation's elements.
 
     Raises:
-        EnvironmentError: If they are no list of strings.
+        InvalidEnvironmentError: If they are no list of strings.
     """
     names: Any = env.get_observation_names()
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise EnvironmentError(f"get_observation_names() must return a list of strings, got {names!r}.")
+        raise InvalidEnvironmentError(f"get_observation_names() must return a list of strings, got {names!r}.")
     return tuple(names)
 
 
-def checked_metadata(env: ExportableEnvironment) -> dict[str, Any]:
+def validated_metadata(env: ExportableEnvironment) -> dict[str, Any]:
     """The metadata of the environment.
 
     Raises:
-        EnvironmentError: If it is no dictionary with strings as keys.
+        InvalidEnvironmentError: If it is no dictionary with strings as keys.
     """
     metadata: Any = env.metadata()
     if not isinstance(metadata, dict) or not all(isinstance(key, str) for key in metadata):
-        raise EnvironmentError(f"metadata() must return a dictionary with strings as keys, got {metadata!r}.")
+        raise InvalidEnvironmentError(f"metadata() must return a dictionary with strings as keys, got {metadata!r}.")
     return metadata
