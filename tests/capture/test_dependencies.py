@@ -51,3 +51,28 @@ def test_parts_of_a_split_share_their_memory():
     assert first == {"a", "b"}
     assert "a" in second
     assert untouched == {"a"}
+
+
+def test_what_is_overwritten_as_a_whole_no_longer_depends_on_what_it_was():
+    def function(a, b):
+        buffer = a.clone().view(1, 3)
+        before = buffer * 2
+        buffer[:] = b
+        other = a.clone()
+        other.view(3, 1).transpose(0, 1).fill_(1.0)
+        return before, buffer + 0, other + 0
+
+    assert sources(function, A, B) == [{"a"}, {"b"}, set()]
+
+
+def test_what_is_overwritten_in_part_or_by_itself_still_depends_on_what_it_was():
+    def function(a, b):
+        part = a.clone()
+        part[1:] = b[1:]
+        turned = torch.stack([a, a, a])
+        turned[:] = turned.t() * b
+        every_second = a.clone()
+        every_second[::2] = 0.0
+        return part + 0, turned + 0, every_second + 0
+
+    assert sources(function, A, B) == [{"a", "b"}, {"a", "b"}, {"a"}]

@@ -1,16 +1,16 @@
 """What a lowered program takes and gives."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
-from exploy.capture.program import Program, ProgramMemory
+from exploy.capture.program import Program
 from exploy.contract import STEP_COUNT
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A port: its name, the type of its elements as numpy calls it, and its sizes; a text for one that is open."""
+    """A port: its name, its numpy dtype, and its sizes; a string stands for a size that is chosen at load."""
 
     name: str
     dtype: str
@@ -19,19 +19,15 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Interface:
-    """The ports of a lowered program, and what was found about them.
+    """The ports of a lowered program.
 
     Args:
         inputs: What goes in.
         outputs: What comes out.
-        unread_memories: Carried memories that no sub-step reads, and that are left out.
-        sub_step_inputs: For each output of a sub-step, the Inputs that it is computed from.
     """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    unread_memories: frozenset[str] = frozenset()
-    sub_step_inputs: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def input_names(self) -> list[str]:
@@ -40,58 +36,14 @@ class Interface:
 
 
 def interface_of(program: Program) -> Interface:
-    """The interface of a program as it is: inputs that no output depends on are left out, as in all files."""
-    default, sub_step = program.sources
-    reads = {name: set(sources.inputs) for name, sources in sub_step.items()}
-    unread = unread_memories(program, reads)
-    gone = {memory.output_name for memory in program.memories if memory.name in unread}
-    used = {
-        name
-        for step in (default, sub_step)
-        for output, sources in step.items()
-        if output not in gone
-        for name in sources.inputs
-    }
+    """The interface of a program; inputs that no output depends on are left out, as in all files."""
     more = _for_more_robots(program)
     results, others = (program.run(values)[0] for values in (program.examples, more))
-    inputs = [_tensor(name, value, more[name]) for name, value in program.examples.items() if name in used]
-    if sub_step:
+    inputs = [_tensor(name, program.examples[name], more[name]) for name in program.used_inputs]
+    if program.sub_step_outputs:
         inputs.insert(0, Tensor(STEP_COUNT, "int32", ()))
-    registered = {port.name for port in program.inputs}
-    return Interface(
-        inputs=tuple(inputs),
-        outputs=tuple(_tensor(name, results[name], others[name]) for name in results if name not in gone),
-        unread_memories=frozenset(unread),
-        sub_step_inputs={name: sorted(reads[name] & registered) for name in sub_step if name not in gone},
-    )
-
-
-def unread_memories(program: Program, reads: dict[str, set[str]]) -> set[str]:
-    """Carried memories that nothing but such memories depends on.
-
-    Args:
-        program: The program.
-        reads: For each output of a sub-step, the names of what it is computed from.
-    """
-    carried = [memory for memory in program.memories if memory.carried]
-    return {memory.name for memory in carried if not _is_read(memory, carried, reads)}
-
-
-def _is_read(memory: ProgramMemory, carried: list[ProgramMemory], reads: dict[str, set[str]]) -> bool:
-    seen: set[str] = set()
-    pending = [memory]
-    outputs = {item.output_name: item for item in carried}
-    while pending:
-        current = pending.pop()
-        seen.add(current.name)
-        for output, inputs in reads.items():
-            if current.input_name not in inputs:
-                continue
-            if output not in outputs:
-                return True
-            if outputs[output].name not in seen:
-                pending.append(outputs[output])
-    return False
+    outputs = [_tensor(name, results[name], others[name]) for name in results]
+    return Interface(inputs=tuple(inputs), outputs=tuple(outputs))
 
 
 def _for_more_robots(program: Program) -> dict[str, torch.Tensor]:

@@ -16,6 +16,7 @@ from torch import fx
 
 from exploy.capture.recording import (
     ENTRY,
+    OVERWRITES,
     STAGE,
     WHERE,
     Recording,
@@ -31,7 +32,6 @@ aten = torch.ops.aten
 
 VIEW = "exploy_view"
 FED = "exploy_fed"
-_OVERWRITES = (aten.copy_.default, aten.fill_.Scalar, aten.zero_.default)
 
 
 @dataclass(eq=False)
@@ -127,7 +127,7 @@ def is_overwritten_first(recording: Recording, root: fx.Node, nodes: Iterable[fx
         if touching and alias_parent(recording, node) is None:
             return False
         if touching and mutated_arguments(node):
-            return node.target in _OVERWRITES and len(touching) == 1 and _is_root_itself(recording, touching[0], root)
+            return node.target in OVERWRITES and len(touching) == 1 and _is_root_itself(recording, touching[0], root)
     return False
 
 

@@ -114,6 +114,7 @@ class _Builder:
             frozen=[],
             parameter_names=names,
         )
+        program = program.without_memories(program.unread_memories)
         sensitivity = Sensitivity(program)
         read = [item for item in stored if not item.is_written or sensitivity.depends_on(item)]
         return dataclasses.replace(

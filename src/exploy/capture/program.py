@@ -158,6 +158,33 @@ class Program:
         return default, dict(zip(self.sub_step_outputs, results[count:], strict=True))
 
     @property
+    def used_inputs(self) -> list[str]:
+        """Names of the inputs and memories that a result depends on, in the order of the module's arguments."""
+        used = {name for step in self.sources for sources in step.values() for name in sources.inputs}
+        return [name for name in self.input_names if name in used]
+
+    @property
+    def sub_step_inputs(self) -> dict[str, list[str]]:
+        """For each output of a sub-step, the names of the inputs that it depends on; memories are not listed."""
+        inputs = {port.name for port in self.inputs}
+        return {name: sorted(sources.inputs & inputs) for name, sources in self.sources[1].items()}
+
+    @property
+    def unread_memories(self) -> set[str]:
+        """Names of carried memories that nothing but such memories depends on."""
+        carried = {memory.input_name: memory for memory in self.memories if memory.carried}
+        outputs = {memory.output_name: memory.input_name for memory in carried.values()}
+        reads = {name: sources.inputs for name, sources in self.sources[1].items()}
+        read: set[str] = set()
+        pending = [name for output, names in reads.items() if output not in outputs for name in names]
+        while pending:
+            name = pending.pop()
+            if name in carried and name not in read:
+                read.add(name)
+                pending += reads.get(carried[name].output_name, frozenset())
+        return {memory.name for name, memory in carried.items() if name not in read}
+
+    @property
     def random_operators(self) -> list[RandomOperator]:
         """Operators that draw random numbers for a result, in the order of their names and lines."""
         drawn = {operator for step in self.sources for sources in step.values() for operator in sources.random}

@@ -28,6 +28,12 @@ INDEXING = (
     torch.ops.aten.index_put_.default,
     torch.ops.aten.index_put.default,
 )
+OVERWRITES = (
+    torch.ops.aten.copy_.default,
+    torch.ops.aten.fill_.Scalar,
+    torch.ops.aten.fill_.Tensor,
+    torch.ops.aten.zero_.default,
+)
 _UNTAGGED_DYNAMIC_SIZES = (
     torch.ops.aten.nonzero_numpy.default,
     torch.ops.aten.where.default,

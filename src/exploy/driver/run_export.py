@@ -70,7 +70,6 @@ def run_export(
     with ONE_AT_A_TIME, paused_garbage_collection(), source.prepared():
         program = source.capture()
         artifact = backend.lower(program, source.decimation)
-        program = program.without_memories(artifact.interface.unread_memories)
         contract = source.describe(program, artifact, backend.name)
         if golden_trace:
             trace = record_trace(source.program_for_trace(program), contract)

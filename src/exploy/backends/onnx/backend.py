@@ -57,7 +57,7 @@ class OnnxBackend(OnnxExecution, Backend):
             name_ports(model, program)
             return OnnxArtifact(model, _interface(model))
         steps = join_steps(model, program, decimation)
-        return OnnxArtifact(steps.model, _interface(steps.model, steps), steps)
+        return OnnxArtifact(steps.model, _interface(steps.model), steps)
 
 
 class OnnxArtifact(Artifact):
@@ -77,16 +77,14 @@ class OnnxArtifact(Artifact):
         """The two steps."""
         if self._steps is None:
             return {}
-        graphs = {"default": self._steps.default, "process_actions": self._steps.process_actions}
+        graphs = {"default": self._steps.policy_step, "process_actions": self._steps.sub_step}
         return {f"_{suffix}.onnx": serialize(model) for suffix, model in graphs.items() if model.graph.outputs}
 
 
-def _interface(model: ir.Model, steps: JoinedSteps | None = None) -> Interface:
+def _interface(model: ir.Model) -> Interface:
     return Interface(
         inputs=tuple(_tensor(value) for value in model.graph.inputs),
         outputs=tuple(_tensor(value) for value in model.graph.outputs),
-        unread_memories=frozenset(steps.unread_memories) if steps is not None else frozenset(),
-        sub_step_inputs=steps.sub_step_inputs if steps is not None else {},
     )
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from exploy.backends.interface import unread_memories
 from exploy.capture.program import Program
 from exploy.contract import STEP_COUNT
 
@@ -16,19 +15,15 @@ class JoinedSteps:
     """The deployable model, and its two steps as plain graphs for viewing."""
 
     model: ir.Model
-    default: ir.Model
-    process_actions: ir.Model
-    used_inputs: list[str]
-    unread_memories: set[str]
-    sub_step_inputs: dict[str, list[str]]
+    policy_step: ir.Model
+    sub_step: ir.Model
 
 
 def join_steps(lowered: ir.Model, program: Program, decimation: int) -> JoinedSteps:
     """Build the deployable model from a lowered one.
 
     `ctx.step_count % decimation == 0` chooses the policy step. In the sub-step, outputs that it does not compute
-    (the observations and actions) are zeros. Inputs that no output depends on are left out, and so are carried
-    memories that no sub-step reads.
+    (the observations and actions) are zeros. Inputs that no output depends on are left out.
     """
     graph = lowered.graph
     name_weights(graph, program)
@@ -37,22 +32,12 @@ def join_steps(lowered: ir.Model, program: Program, decimation: int) -> JoinedSt
     count = len(program.policy_step_outputs)
     default_values = dict(zip(program.policy_step_outputs, graph.outputs[:count], strict=True))
     sub_step_values = dict(zip(program.sub_step_outputs, graph.outputs[count:], strict=True))
-    reads = {name: _inputs_read_by(value) for name, value in sub_step_values.items()}
-    unread = unread_memories(program, reads)
-    for memory in program.memories:
-        if memory.name in unread:
-            del default_values[memory.output_name], sub_step_values[memory.output_name]
     order = list(graph.initializers)
     default, sub_step = (_part(graph, values, order) for values in (default_values, sub_step_values))
-    used = [name for name in program.input_names if name in _used_inputs(default) | _used_inputs(sub_step)]
-    inputs = {port.name for port in program.inputs}
     return JoinedSteps(
-        model=_model(lowered, _joined(default.clone(), sub_step.clone(), used, order, decimation)),
-        default=_model(lowered, _without_unused_inputs(default)),
-        process_actions=_model(lowered, _without_unused_inputs(sub_step)),
-        used_inputs=used,
-        unread_memories=unread,
-        sub_step_inputs={name: sorted(reads[name] & inputs) for name in sub_step_values},
+        model=_model(lowered, _joined(default.clone(), sub_step.clone(), program.used_inputs, order, decimation)),
+        policy_step=_model(lowered, _without_unused_inputs(default)),
+        sub_step=_model(lowered, _without_unused_inputs(sub_step)),
     )
 
 
@@ -117,32 +102,10 @@ def _sort_initializers(graph: ir.Graph, order: list[str]) -> None:
             graph.register_initializer(values[name])
 
 
-def _used_inputs(graph: ir.Graph) -> set[str]:
-    return {value.name or "" for value in graph.inputs if value.uses()}
-
-
 def _without_unused_inputs(graph: ir.Graph) -> ir.Graph:
     for value in [value for value in graph.inputs if not value.uses()]:
         graph.inputs.remove(value)
     return graph
-
-
-def _inputs_read_by(value: ir.Value) -> set[str]:
-    """Names of the graph inputs that a value is computed from."""
-    names: set[str] = set()
-    seen: set[ir.Value] = set()
-    pending = [value]
-    while pending:
-        current = pending.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        producer = current.producer()
-        if producer is not None:
-            pending.extend(source for source in producer.inputs if source is not None)
-        elif current.is_graph_input():
-            names.add(current.name or "")
-    return names
 
 
 def _joined(default: ir.Graph, sub_step: ir.Graph, used: list[str], order: list[str], decimation: int) -> ir.Graph:

@@ -62,13 +62,12 @@ class _ProgramStep:
 
 
 def _contract(program: Program, decimation: int, observation_names: tuple[str, ...]) -> Contract:
-    inputs = {port.name for port in program.inputs}
     return Contract(
         decimation=decimation,
         inputs=(Port(STEP_COUNT, "int32", ()), *(_port(name, value) for name, value in program.examples.items())),
         outputs=tuple(_port(name, value) for name, value in program.run(program.examples)[0].items()),
         memories=tuple(describe_memory(memory) for memory in program.memories),
-        sub_step_inputs={name: sorted(sources.inputs & inputs) for name, sources in program.sources[1].items()},
+        sub_step_inputs=program.sub_step_inputs,
         observation_names=observation_names,
     )
 
