@@ -113,7 +113,7 @@ def test_inspect_as_json(policy: Path) -> None:
 @pytest.mark.parametrize("command", ["inspect", "verify", "bench", "view", "report"])
 def test_what_is_no_exported_file_is_refused(command: str, tmp_path: Path) -> None:
     assert_fails(run(command, tmp_path / "missing.onnx"), "No such file")
-    assert_fails(run(command, write(b"hello", tmp_path, "text.onnx")), "no ONNX file")
+    assert_fails(run(command, write(b"hello", tmp_path, "text.onnx")), "not an ONNX file")
 
 
 # -- check and export -----------------------------------------------------------------------------------------

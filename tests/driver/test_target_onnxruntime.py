@@ -12,7 +12,6 @@ import pytest
 from exploy.errors import ContractError, LoweringError
 from exploy.runtime import Controller
 from exploy.runtime.model_file import ModelFile
-from exploy.runtime.onnx.file import versions_of
 from exploy.runtime.onnx.releases import NEWEST, OLDEST, require_readable, support_of
 from tests.support.environments import make_actor
 from tests.support.files import exported, robot_inputs, write
@@ -25,7 +24,8 @@ def versions(**options: Any) -> tuple[int, int]:
     unchecked = {"verify_program": False, "verify_environment": False, "golden_trace": False}
     file = ModelFile.parse(exported(Robot(), make_actor(13, 3), **options, **unchecked))
     provenance = file.contract.provenance
-    ir_version, opset = versions_of(file.data)
+    assert file.outline is not None
+    ir_version, opset = file.outline.ir_version, file.outline.opset
     assert (provenance.opset, provenance.ir_version) == (opset, ir_version)
     return opset, ir_version
 

@@ -49,11 +49,11 @@ def foreign_model() -> bytes:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "no ONNX file: it has no graph"),
-        (b"joint_names: [hip, knee]\nkp: 20\n", "no ONNX file, or is truncated or damaged"),
-        (b"\x00" * 100, "no ONNX file, or is truncated or damaged"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "no ONNX file"),
-        (b'{"format_version": "1.0"}', "no ONNX file"),
+        (b"", "not an ONNX file: it has no graph"),
+        (b"joint_names: [hip, knee]\nkp: 20\n", "not an ONNX file, or is truncated or damaged"),
+        (b"\x00" * 100, "not an ONNX file, or is truncated or damaged"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "not an ONNX file"),
+        (b'{"format_version": "1.0"}', "not an ONNX file"),
         (foreign_model(), "has no contract in its metadata.*Export it with exploy"),
     ],
     ids=["empty", "text", "zeros", "image", "json", "foreign"],
@@ -273,7 +273,7 @@ MISFITS = {
     "memory of other shape": (with_a_memory_of_another_shape, r"cannot be fed back: it starts from \(7, 7\)"),
     "memory of other type": (with_a_memory_of_another_type, "starts from float64"),
     "two memories": (with_two_memories_of_one_name, "two memories of one name"),
-    "decimation": (with_another_decimation, "decimation 2, but the graph chooses its step every 4"),
+    "decimation": (with_another_decimation, "decimation 2, but the graph runs its policy step every 4 ticks"),
 }
 
 

@@ -65,7 +65,8 @@ def open_steps(file: ModelFile, **options: Any) -> tuple[StepRunner, StepRunner]
             f"The file is for the backend {name!r}, which is not installed; there are {', '.join(_OWN)}. Install the "
             f"package that made it (an entry point {name!r} in {GROUP!r})."
         )
-    opened: tuple[StepRunner, StepRunner] = kind().open_steps(file.data, file.contract, **options)
+    parsed = {} if file.outline is None else {"outline": file.outline}
+    opened: tuple[StepRunner, StepRunner] = kind().open_steps(file.data, file.contract, **options, **parsed)
     return opened
 
 

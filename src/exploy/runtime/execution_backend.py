@@ -23,7 +23,7 @@ class ExecutionBackend(ABC):
         Args:
             data: The bytes of the file, whose digest is right.
             contract: What it says about itself.
-            **options: `threads`, `spinning` and `split`, for what there is a use for.
+            **options: `threads`, `spinning`, `split`, and for ONNX files `outline`; use what applies, ignore the rest.
 
         Raises:
             ContractError: If the file cannot be read here.

@@ -1,4 +1,4 @@
-"""An exported file, of whatever backend: its bytes, which were not changed, and what they say about themselves."""
+"""An exported file of any backend: its bytes, and the contract in them."""
 
 import os
 from dataclasses import dataclass
@@ -7,22 +7,30 @@ from pathlib import Path
 from exploy.contract import Contract
 from exploy.errors import ContractError
 from exploy.runtime.onnx import file as onnx_file
+from exploy.runtime.onnx.outline import Outline
 from exploy.runtime.pt2 import archive
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """The bytes of an exported file, whose digest is right, with what they say about themselves."""
+    """The bytes of an exported file, whose digest is right, with its contract.
+
+    Args:
+        data: The bytes.
+        contract: The contract in them.
+        outline: Where the parts of an ONNX file are; None for files of other formats.
+    """
 
     data: bytes
     contract: Contract
+    outline: Outline | None = None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "ModelFile":
         """Read and check a file.
 
         Raises:
-            ContractError: If it cannot be read, is no exported file, or was changed.
+            ContractError: If it cannot be read, is not an exported file, or was changed.
         """
         try:
             data = Path(path).read_bytes()
@@ -36,10 +44,12 @@ class ModelFile:
         """Check the bytes of a file.
 
         Raises:
-            ContractError: If they are no exported file, one without a contract, or not the bytes that were exported.
+            ContractError: If they are not an exported file, have no contract, or were changed after the export.
         """
-        read = archive.read_sealed if archive.is_archive(data) else onnx_file.read_sealed
-        return cls(data, read(data, name))
+        if archive.is_archive(data):
+            return cls(data, archive.read_sealed(data, name))
+        outline = Outline.parse(data, name)
+        return cls(data, onnx_file.read_sealed(outline, name), outline)
 
     def require_onnx(self, purpose: str) -> None:
         """Refuse a file of another backend.

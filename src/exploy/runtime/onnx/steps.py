@@ -10,10 +10,10 @@ import numpy as np
 from exploy.contract import Contract, Port
 from exploy.errors import ContractError, FileFormatError
 from exploy.runtime.execution_backend import ExecutionBackend
-from exploy.runtime.onnx.file import versions_of
+from exploy.runtime.onnx.outline import Outline
 from exploy.runtime.onnx.releases import require_readable
 from exploy.runtime.onnx.session import NUMPY_TYPES, load_onnxruntime, open_session
-from exploy.runtime.onnx.split import StepModel, decimation_of, split_steps
+from exploy.runtime.onnx.split import StepModel, split_steps
 from exploy.runtime.step_runner import Arrays, IdleStep, StepRunner
 
 if TYPE_CHECKING:
@@ -71,7 +71,13 @@ class OnnxExecution(ExecutionBackend):
 
 
 def open_steps(
-    data: bytes, contract: Contract, *, threads: int, spinning: bool, split: bool = True
+    data: bytes,
+    contract: Contract,
+    *,
+    threads: int,
+    spinning: bool,
+    split: bool = True,
+    outline: Outline | None = None,
 ) -> tuple[StepRunner, StepRunner]:
     """Open the policy step and the sub-step of a file; both are the same where there is one rate.
 
@@ -81,20 +87,20 @@ def open_steps(
         threads: Number of threads that compute.
         spinning: Let threads that wait for work keep their processor busy.
         split: Take the two steps apart where that is possible.
+        outline: The parsed bytes, if they were parsed already.
 
     Raises:
         ContractError: If the runtime cannot read the file, or the contract does not fit the graph.
     """
-    ir_version, opset = versions_of(data)
-    require_readable(opset, ir_version, load_onnxruntime().__version__)
+    outline = outline or Outline.parse(data)
+    require_readable(outline.opset, outline.ir_version, load_onnxruntime().__version__)
     options: dict[str, Any] = {"threads": threads, "spinning": spinning}
-    decimation = decimation_of(data)
-    if decimation is not None and decimation != contract.decimation:
+    if outline.decimation not in (None, contract.decimation):
         raise ContractError(
-            f"The contract says decimation {contract.decimation}, but the graph chooses its step every {decimation} "
-            "ticks. Export the file again."
+            f"The contract has decimation {contract.decimation}, but the graph runs its policy step every "
+            f"{outline.decimation} ticks. Export the file again."
         )
-    models = split_steps(data, contract) if split else None
+    models = split_steps(outline, contract) if split else None
     try:
         if models is None:
             session = open_session(data, **options)
