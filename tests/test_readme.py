@@ -53,7 +53,7 @@ def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch, capsys):
 def test_the_diagnosis_of_the_readme_is_what_is_printed(monkeypatch, capsys):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     _, _, code, _ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    printed = re.search(r"```text\n(This environment.*?)```", readme, re.DOTALL)
+    printed = re.search(r"```text\n(The exported file.*?)```", readme, re.DOTALL)
     assert printed is not None
     scope = bare_pendulum()
     env = scope["env"]

@@ -122,7 +122,7 @@ def test_what_is_no_exported_file_is_refused(command: str, tmp_path: Path) -> No
 def test_check_of_a_complete_environment() -> None:
     result = run_installed("check", f"{FACTORIES}:robot")
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "Nothing stands against an export" in result.stdout
+    assert "No errors or warnings, ready to export" in result.stdout
 
 
 def test_check_names_the_culprit_and_exits_with_one() -> None:

@@ -409,9 +409,9 @@ def test_a_tensor_that_no_path_leads_to_is_reported_by_where_it_is_read():
 
     (finding,) = check(Closed()).errors
     assert finding.kind is FindingKind.UNREGISTERED_INPUT
-    assert finding.tensor == "a tensor that no attribute holds"
+    assert finding.tensor == "a tensor that is not stored in an attribute"
     assert "test_check.py" in finding.where and "(in observe)" in finding.where
-    assert finding.suggestion.startswith("# keep the tensor that is read at")
+    assert finding.suggestion.startswith("# store the tensor that is read at")
 
 
 def test_properties_and_attribute_access_are_not_called():
@@ -493,7 +493,7 @@ def test_keys_of_any_kind_lead_to_a_tensor_or_to_where_it_is_read(key):
 
     (finding,) = check(Keyed()).errors
     assert finding.kind is FindingKind.UNREGISTERED_INPUT
-    assert finding.tensor in (f"env.sensors[{key!r}]", "a tensor that no attribute holds")
+    assert finding.tensor in (f"env.sensors[{key!r}]", "a tensor that is not stored in an attribute")
     assert "(in observe)" in finding.where
 
 

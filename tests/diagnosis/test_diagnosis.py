@@ -37,9 +37,7 @@ def test_suggestions_are_each_given_once_and_not_for_what_needs_nothing():
 
 def test_it_prints_a_verdict_a_table_and_the_lines():
     text = str(Diagnosis((INFO, WARNING, ERROR), 20))
-    assert text.startswith(
-        "This environment would not come out right: 1 error, 1 warning, 1 for information (20 policy steps)."
-    )
+    assert text.startswith("The exported file would be wrong: 1 error, 1 warning, 1 info (20 policy steps).")
     for part in ("unregistered input", "env.imu", "detached", "env.gains['a']", "robot.py:12"):
         assert part in text
     assert "not shown" not in text
@@ -56,11 +54,12 @@ def test_comments_are_folded():
 
 
 def test_nothing_found_is_one_line():
-    assert str(Diagnosis((), 1)) == "Nothing stands against an export (1 policy step)."
+    assert str(Diagnosis((), 1)) == "No errors or warnings, ready to export (1 policy step)."
 
 
 def test_warnings_alone_do_not_say_that_all_is_lost():
-    assert str(Diagnosis((WARNING,), 2)).startswith("Look at this before exporting: 1 warning (2 policy steps).")
+    text = "Check these findings before exporting: 1 warning (2 policy steps)."
+    assert str(Diagnosis((WARNING,), 2)).startswith(text)
 
 
 def test_square_brackets_are_no_markup():

@@ -272,7 +272,7 @@ class NoisyTargets(Simple):
 @pytest.mark.parametrize(
     ("env", "message"),
     [
-        (Noisy, r"(in observe).*where observations are computed.*Switch off observation noise before exporting"),
+        (Noisy, r"(in observe).*where observations are computed.*Disable observation noise before exporting"),
         (NoisyTargets, r"(in process_actions).*where actions are processed"),
     ],
 )
@@ -304,7 +304,7 @@ def test_outputs_that_randomness_reaches_are_not_compared_and_listed_as_such(tmp
     ok, _ = evaluate(env, env.context_manager(), session, num_steps=5, pause_on_failure=False)
     assert ok
     report = capsys.readouterr().out
-    assert report.count("not compared: random numbers reach it") == 2
+    assert report.count("not compared: depends on random numbers") == 2
 
 
 # -- evaluate -------------------------------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def test_a_change_that_no_output_shows_is_told_all_the_same(tmp_path: Path, caps
     ok, _ = evaluate(env, env.context_manager(), session, num_steps=3, pause_on_failure=False)
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert ok
-    assert first.startswith("env.imu is frozen in the file, but changed") and "no output has shown it yet" in first
+    assert first.startswith("env.imu is frozen in the file, but changed") and "no output differs yet" in first
     assert "agrees" in second
 
 

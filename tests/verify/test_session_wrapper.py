@@ -178,15 +178,15 @@ def test_a_name_with_a_dot_in_it_keeps_all_its_parts(exported: Exported) -> None
 
 
 def test_a_missing_file_is_named(folder: Path) -> None:
-    with pytest.raises(FileFormatError, match=r"There is no file .*other\.onnx"):
+    with pytest.raises(FileFormatError, match=r"File not found: .*other\.onnx"):
         SessionWrapper(folder, "other.onnx")
-    with pytest.raises(FileFormatError, match=r"There is no file .*nowhere"):
+    with pytest.raises(FileFormatError, match=r"File not found: .*nowhere"):
         SessionWrapper(folder / "nowhere", "policy.onnx")
     assert files(folder) == ["policy.onnx"]
 
 
 def test_a_folder_is_no_file(folder: Path) -> None:
-    with pytest.raises(FileFormatError, match="There is no file"):
+    with pytest.raises(FileFormatError, match="File not found"):
         SessionWrapper(folder.parent, folder.name)
 
 

@@ -1,1 +1,1 @@
-"""Finds what would go wrong on the robot before a file exists: state that would be frozen, forgotten or random."""
+"""Finds errors before the export: state that would be frozen, missing or random in the file."""

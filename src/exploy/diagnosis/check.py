@@ -37,26 +37,26 @@ from exploy.live.python_values import PythonValues
 
 DEFAULT_STEPS = 20
 
-Detector = Callable[[Examination], list[Finding]]  # the one signature of everything in detectors/
+Detector = Callable[[Examination], list[Finding]]  # signature of all detectors in detectors/
 
 
 def check_environment(
     env: ExportableEnvironment, actor: torch.nn.Module, steps: int = DEFAULT_STEPS, *, allow_random: bool = False
 ) -> Diagnosis:
-    """Find what would go wrong in an export: state that would be frozen, forgotten or random, and more.
+    """Find errors before an export, such as state that would be frozen, missing or random in the file.
 
-    Captures the environment after `prepare_export()`, then steps it with the actor's own actions and watches what
-    changes. The steps are real ones and are not taken back; a few more than asked for may be made to get to the ground
-    of a finding. Everything else that is tried out is taken back.
+    Captures the environment after `prepare_export()`, steps it with the actions of the actor, and watches what
+    changes. The steps are real and are not undone. A few extra steps may be made to find the cause of a finding. All
+    other changes that the check makes are undone.
 
     Args:
         env: The environment, with its components registered.
-        actor: The actor; checked in evaluation mode, whatever mode it is in.
-        steps: How many policy steps to watch; 1 or more.
-        allow_random: The export will be made with `allow_random=True`, so that the actor may draw random numbers.
+        actor: The actor; always checked in evaluation mode.
+        steps: Number of policy steps to watch; 1 or more.
+        allow_random: Allow the actor to draw random numbers. Use it if you export with `allow_random=True`.
 
     Returns:
-        The findings. Whatever stops the capture or the steps is a finding as well, never an exception.
+        The findings. Errors in the capture or in the steps are findings too; they are not raised.
 
     Raises:
         InvalidEnvironmentError: If the number of steps is not positive.
@@ -86,13 +86,13 @@ def diagnose(
     *,
     allow_random: bool = False,
 ) -> Diagnosis:
-    """Check an environment that was just captured, by stepping it; see `check_environment()`.
+    """Step and check an environment that was just captured; see `check_environment()`.
 
     Args:
         env: The environment, as it was captured.
         actor: The actor, in evaluation mode.
         program: The result of the capture.
-        steps: How many policy steps to watch.
+        steps: Number of policy steps to watch.
         allow_random: Whether the actor may draw random numbers.
     """
     examination = _examination(env, actor, program, allow_random)
@@ -127,7 +127,7 @@ def _found_by(detectors: Sequence[Detector], examination: Examination) -> list[F
 
 
 def metadata_findings(env: ExportableEnvironment, contract: Contract) -> list[Finding]:
-    """Whether what the environment says of itself can be stored."""
+    """Check that the metadata of the environment can be stored."""
     try:
         build_metadata(env, contract, None)
     except Exception as error:
@@ -136,7 +136,7 @@ def metadata_findings(env: ExportableEnvironment, contract: Contract) -> list[Fi
 
 
 def _stand_still(examination: Examination, stepped: SteppedProgram, values: PythonValues) -> list[Finding]:
-    """Let the simulator stand still, and see what the pipeline changes by itself."""
+    """Run the pipeline without stepping the simulator, and note what it changes."""
     experiments, program = examination.experiments, examination.program
     with experiments.trial() as snapshot:
         examination.own_changes = changes_of_pipeline(experiments, program, values)
@@ -145,7 +145,7 @@ def _stand_still(examination: Examination, stepped: SteppedProgram, values: Pyth
 
 
 def _probe(examination: Examination) -> list[Finding]:
-    """Make some more real steps, to see what they call and write."""
+    """Make some more real steps, to see which functions they call and which tensors they write."""
     if not examination.evidence.sub_steps:
         examination.calls_in_a_step = calls_in_a_step(examination.experiments)
     examination.probes = probe(examination.experiments, examination.suspects)
@@ -153,7 +153,7 @@ def _probe(examination: Examination) -> list[Finding]:
 
 
 def _without_program(env: ExportableEnvironment, actor: ExportableActor, steps: int, reason: Exception) -> Diagnosis:
-    """What can be said of an environment that cannot be captured."""
+    """Check an environment that cannot be captured."""
     examination = _examination(env, actor, None)
     experiments = examination.experiments
     examination.findings += [failure(FindingKind.CAPTURE_FAILED, "env", reason), *guarded(name_findings, examination)]
@@ -163,14 +163,14 @@ def _without_program(env: ExportableEnvironment, actor: ExportableActor, steps: 
 
 
 def step_findings(examination: Examination) -> list[Finding]:
-    """Whether the environment made its steps, and stayed long enough in one episode to be observed."""
+    """Check that the environment can be stepped, and is not reset at every step."""
     env, evidence = examination.env, examination.evidence
     if evidence.error is not None:
         return [failure(FindingKind.CANNOT_STEP, "env.step()", evidence.error)]
     if evidence.resets < evidence.steps or evidence.has_hooks:
         return []
-    what = "the environment was reset at every step, so that no change of state could be seen"
-    advice = "# let episodes last for several steps while the environment is checked"
+    what = "the environment was reset at every step, so no change of state could be observed"
+    advice = "# make episodes last several steps while the environment is checked"
     return [Finding.of(FindingKind.NOT_OBSERVED, "env.step()", what, definition(type(env).step), advice)]
 
 
@@ -178,7 +178,7 @@ def _observation_names(env: ExportableEnvironment) -> tuple[str, ...]:
     try:
         return validated_observation_names(env)
     except Exception:
-        return ()  # which is a finding of its own
+        return ()  # name_findings() reports the error
 
 
 _BEFORE: tuple[Detector, ...] = (name_findings, stated_decimation_findings)

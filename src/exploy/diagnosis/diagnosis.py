@@ -1,4 +1,4 @@
-"""The result of a check: findings that can be printed as a table or asked in code."""
+"""The result of a check: findings that can be printed as a table or read in code."""
 
 import io
 import os
@@ -18,11 +18,11 @@ _USUAL_SIZE = (140, 40)
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a check of an environment has found, the worst first.
+    """The findings of a check, the most severe first.
 
     Attributes:
         findings: All findings.
-        steps: How many policy steps the environment made.
+        steps: Number of policy steps that were made.
     """
 
     findings: tuple[Finding, ...]
@@ -35,17 +35,17 @@ class Diagnosis:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing above info was found."""
+        """Whether there are no errors and no warnings."""
         return all(finding.severity is Severity.INFO for finding in self.findings)
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that make a wrong file."""
+        """Findings that make the file wrong."""
         return self.of(Severity.ERROR)
 
     @property
     def suggestions(self) -> tuple[str, ...]:
-        """The suggestions of everything above info, each once, in the order of the findings."""
+        """The suggestions of all errors and warnings, without duplicates, in the order of the findings."""
         wanted = (item.suggestion for item in self.findings if item.severity is not Severity.INFO and item.suggestion)
         return tuple(dict.fromkeys(wanted))
 
@@ -61,7 +61,7 @@ class Diagnosis:
             Console(file=file, width=width, color_system=None).print(self.table())
             parts.append(file.getvalue().rstrip("\n"))
         if self.suggestions:
-            parts.append("To add, or to do:")
+            parts.append("Suggested changes:")
             parts += [line for suggestion in self.suggestions for line in _indented(suggestion, width)]
         return "\n".join(parts)
 
@@ -72,13 +72,13 @@ class Diagnosis:
         found = ", ".join(_counted(count, severity) for count, severity in counts if count)
         steps = f"{self.steps} policy step{'s' if self.steps != 1 else ''}"
         if self.ok:
-            return f"Nothing stands against an export ({steps}{f'; {found}' if found else ''})."
+            return f"No errors or warnings, ready to export ({steps}{f'; {found}' if found else ''})."
         if self.errors:
-            return f"This environment would not come out right: {found} ({steps})."
-        return f"Look at this before exporting: {found} ({steps})."
+            return f"The exported file would be wrong: {found} ({steps})."
+        return f"Check these findings before exporting: {found} ({steps})."
 
     def table(self) -> Table:
-        """All findings, a row each; for rich."""
+        """All findings as a rich table, one row each."""
         table = Table("", "finding", "tensor", "what happened", "where")
         table.columns[2].overflow = table.columns[4].overflow = "fold"
         for item in self.findings:
@@ -90,12 +90,12 @@ class Diagnosis:
 
 def _counted(count: int, severity: Severity) -> str:
     if severity is Severity.INFO:
-        return f"{count} for information"
+        return f"{count} info"
     return f"{count} {severity}{'s' if count > 1 else ''}"
 
 
 def _indented(suggestion: str, width: int) -> list[str]:
-    """The lines of a suggestion: code as it is, since it is to be pasted; comments folded to fit."""
+    """The lines of a suggestion. Code is not wrapped, so that it can be pasted; comments are wrapped."""
     lines = []
     for line in suggestion.splitlines():
         is_comment = line.startswith("#")
@@ -104,11 +104,11 @@ def _indented(suggestion: str, width: int) -> list[str]:
 
 
 def short_place(where: str) -> str:
-    """A place with its file as seen from the present folder, where that is shorter."""
+    """A location with its file relative to the current folder, if that is shorter."""
     file, separator, line = where.partition(":")
     if not os.path.isabs(file):
         return where
     try:
         return f"{min(file, os.path.relpath(file), key=len)}{separator}{line}"
-    except ValueError:  # another drive
+    except ValueError:  # a different drive on Windows
         return where

@@ -1,4 +1,4 @@
-"""What every part of a check works on."""
+"""The data that all parts of a check share."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -21,21 +21,21 @@ from exploy.live.geometry import Geometry
 
 @dataclass
 class Examination:
-    """An environment with its captured program and all that was seen of it.
+    """An environment with its captured program and all evidence about it.
 
     Attributes:
-        experiments: The environment and its actor, to try things out.
+        experiments: Runs trials on the environment and its actor.
         captured: The captured program; None if it could not be captured.
         allow_random: Whether the actor may draw random numbers.
-        own_changes: What the pipeline changes with the simulator standing still.
-        evidence: What was seen while the environment made its steps.
-        roles: What frozen tensors turned out to be, by name.
+        own_changes: What the pipeline changes while the simulator is not stepped.
+        evidence: What was observed while the environment was stepped.
+        roles: The roles of frozen tensors, by name.
         calls_in_a_step: Functions that a step of the environment calls.
-        probes: What was seen of those that may be caches, when they were written.
-        observation_names: Names of the observation's elements; empty where they are not known.
-        python_before: Python values as they were when it was captured, by path.
-        difference: How program and environment differ with the simulator standing still, if they do.
-        findings: What was found so far.
+        probes: Python values at the time when possible caches were written.
+        observation_names: Names of the elements of the observation; empty if unknown.
+        python_before: Python values at the capture, by path.
+        difference: How program and environment differ while the simulator is not stepped; None if they agree.
+        findings: The findings so far.
     """
 
     experiments: Experiments
@@ -59,18 +59,18 @@ class Examination:
 
     @property
     def program(self) -> Program:
-        """The captured program, for what is only asked where there is one."""
+        """The captured program; may only be read if there is one."""
         assert self.captured is not None
         return self.captured
 
     @property
     def suspects(self) -> list[FrozenTensor]:
-        """Frozen tensors that matter and that something else than the pipeline changes."""
+        """Frozen tensors that results depend on and that code outside of the pipeline changes."""
         stored = self.program.frozen_and_weights
         return [item for item in stored if self.roles.get(item.name) is Role.INPUT_OR_CACHE]
 
     def suggest(self, kind: str, attr_path: str, name: str | None = None) -> str:
-        """The line that registers what a path leads to, under a name that is still free unless one is given."""
+        """The line that registers the tensor at a path, under the given name or else an unused one."""
         manager = self.experiments.env.context_manager()
         components = [*manager.get_input_components(), *manager.get_output_components(), *manager.get_constants()]
         taken = {item.name for item in components} | self._suggested
@@ -80,7 +80,7 @@ class Examination:
         return component_line(kind, chosen, f"torch.from_numpy({attr_path})" if is_array else attr_path)
 
     def suggest_memory(self, frozen: FrozenTensor, experiments: Experiments) -> str:
-        """The line that registers a frozen tensor as a Memory: through the actor's own interface where that has it."""
+        """The line that registers a frozen tensor as a Memory, with add_actor_memory() if it is actor state."""
         live = experiments.live(frozen)
         states = experiments.actor.get_state() or ()
         if isinstance(live, torch.Tensor) and any(Geometry.of(live).overlaps(Geometry.of(state)) for state in states):

@@ -1,4 +1,4 @@
-"""Errors as findings: what stops a capture or a step is told like everything else."""
+"""Converts errors in a capture or a step to findings."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _PLACE = re.compile(r"^(?P<where>[^\n]+?:\d+ \(in [^)]*\)): (?P<message>.*)$", r
 
 
 def failure(kind: FindingKind, tensor: str, error: Exception) -> Finding:
-    """An error as a finding: its first sentence is what happened, the rest what to do about it."""
+    """Convert an error to a finding. The first sentence of its message is `what`, the rest is the suggestion."""
     message, where = str(error) or type(error).__name__, raising_line(error)
     place = _PLACE.match(message)
     if place is not None:
@@ -22,13 +22,13 @@ def failure(kind: FindingKind, tensor: str, error: Exception) -> Finding:
     where = "" if where == UNKNOWN else where
     if not isinstance(error, ExployError):
         name = type(error).__name__
-        return Finding.of(kind, tensor, f"{name}: {message}", where, f"# mend the {name} raised at {where or 'a step'}")
+        return Finding.of(kind, tensor, f"{name}: {message}", where, f"# fix the {name} raised at {where or 'a step'}")
     what, _, advice = message.partition(". ")
     return Finding.of(kind, tensor, what, where, f"# {' '.join(advice.split()) or what}")
 
 
 def guarded(detector: Callable[[Subject], list[Finding]], subject: Subject) -> list[Finding]:
-    """What a detector finds; if code of the user's fails in it, that is the finding."""
+    """The findings of a detector. If it raises, for example in user code, the error is the finding."""
     try:
         return detector(subject)
     except Exception as error:

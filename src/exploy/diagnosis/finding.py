@@ -1,11 +1,11 @@
-"""One thing that a check of an environment has found."""
+"""One finding of a check."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a finding matters: an error makes a wrong file, a warning probably does, info is good to know."""
+    """An error makes the file wrong, a warning probably does, an info does not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -13,7 +13,7 @@ class Severity(StrEnum):
 
 
 class FindingKind(StrEnum):
-    """What was found."""
+    """The kind of a finding."""
 
     CAPTURE_FAILED = "capture failed"
     CANNOT_STEP = "cannot step"
@@ -35,7 +35,7 @@ class FindingKind(StrEnum):
 
     @property
     def usual_severity(self) -> Severity:
-        """How much a finding of this kind matters, unless something speaks against it."""
+        """The default severity of findings of this kind."""
         if self in (FindingKind.UNUSED, FindingKind.FROZEN, FindingKind.CARRIED):
             return Severity.INFO
         if self in (FindingKind.DETACHED, FindingKind.CONSTANT_OUTPUT, FindingKind.NOT_OBSERVED):
@@ -45,16 +45,16 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a check of an environment has found.
+    """One finding of a check.
 
     Attributes:
-        kind: What it is.
-        severity: How much it matters.
-        tensor: The tensor, port or attribute, as one would write it in Python.
-        where: File and line of the user's code that it was read or called at; empty where there is none.
-        what: What happened to it.
-        suggestion: Lines ready to paste, with `env` and `actor` as they were given to the check; a Python comment
-            where no line alone can help; empty where nothing needs to be done.
+        kind: The kind of the finding.
+        severity: The severity of the finding.
+        tensor: The tensor, port or attribute, as a Python expression.
+        where: File and line of the user code that reads or calls it; empty if unknown.
+        what: What happened.
+        suggestion: Code to paste, in which `env` and `actor` are the arguments of the check. A Python comment if code
+            alone cannot fix it. Empty if nothing needs to be done.
     """
 
     kind: FindingKind
@@ -66,5 +66,5 @@ class Finding:
 
     @classmethod
     def of(cls, kind: FindingKind, tensor: str, what: str, where: str = "", suggestion: str = "") -> "Finding":
-        """A finding that matters as much as findings of its kind do."""
+        """Create a finding with the default severity of its kind."""
         return cls(kind, kind.usual_severity, tensor, where, what, suggestion)

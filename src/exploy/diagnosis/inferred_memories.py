@@ -1,4 +1,4 @@
-"""Registers the memories that a user has forgotten."""
+"""Registers missing memories."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ _MAX_ROUNDS = 4
 
 
 class InferredMemories:
-    """Memories that are registered for an export.
+    """Memories that an export registers automatically.
 
     Args:
         env: The environment.
@@ -33,7 +33,7 @@ class InferredMemories:
 
     @contextlib.contextmanager
     def taken_back_on_failure(self) -> Iterator[None]:
-        """Unregister them again if what is done inside fails."""
+        """Unregister the memories if the block raises."""
         try:
             yield
         except BaseException:
@@ -42,10 +42,10 @@ class InferredMemories:
             raise
 
     def register(self, program: Program, capture: Callable[[], Program]) -> Program:
-        """Register what one policy step writes and the next one reads, and capture again until nothing is missing.
+        """Register tensors that one policy step writes and the next one reads, and capture again until none is missing.
 
         Args:
-            program: The program without them.
+            program: The program without these memories.
             capture: Captures the environment again.
         """
         for _ in range(_MAX_ROUNDS):
@@ -58,7 +58,7 @@ class InferredMemories:
         return program
 
     def line(self) -> str | None:
-        """One line that says what was registered; None if nothing was."""
+        """One line that lists the registered memories; None if there are none."""
         if not self._attr_paths:
             return None
         registered = [f"{name} ({attr_path})" for name, attr_path in self._attr_paths.items()]

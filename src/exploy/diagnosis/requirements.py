@@ -1,4 +1,4 @@
-"""What an export refuses because of what was found."""
+"""Requirements that raise an error and stop the export."""
 
 from exploy.capture.program import Program
 from exploy.capture.two_rates import ACT
@@ -12,10 +12,10 @@ from exploy.errors import RandomOperatorError, UnregisteredStateError
 
 
 def require_deterministic(program: Program, allow_random: bool) -> None:
-    """Refuse random numbers in the environment's part of a program, and in the actor's unless they are allowed.
+    """Raise if the environment draws random numbers, or if the actor does and this is not allowed.
 
     Raises:
-        RandomOperatorError: With the operator and the line that calls it.
+        RandomOperatorError: With the operator and the line of the call.
     """
     for operator in program.random_operators:
         if operator.stage == ACT and not allow_random:
@@ -26,7 +26,7 @@ def require_deterministic(program: Program, allow_random: bool) -> None:
         if operator.stage != ACT:
             stage, noise = in_words(operator)
             raise RandomOperatorError(
-                f"{operator.where}: random numbers are drawn ({operator.name}) where {stage}. Switch off {noise} "
+                f"{operator.where}: random numbers are drawn ({operator.name}) where {stage}. Disable {noise} "
                 "before exporting, for example in prepare_export()."
             )
 
@@ -34,10 +34,10 @@ def require_deterministic(program: Program, allow_random: bool) -> None:
 def require_no_errors(
     env: ExportableEnvironment, actor: ExportableActor, program: Program, allow_random: bool
 ) -> Diagnosis:
-    """Check a captured environment, take the steps back that this needs, and refuse it if there are errors.
+    """Check a captured environment, undo the steps of the check, and raise if there are errors.
 
     Raises:
-        UnregisteredStateError: With the findings, printed.
+        UnregisteredStateError: With the printed findings.
     """
     with Experiments(env, actor).trial():
         diagnosis = diagnose(env, actor, program, allow_random=allow_random)

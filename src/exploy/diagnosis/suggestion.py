@@ -1,4 +1,4 @@
-"""Lines of code that mend what was found, ready to paste."""
+"""Lines of code that fix findings, ready to paste."""
 
 import re
 from collections.abc import Collection
@@ -7,15 +7,15 @@ _RESERVED = ("actions", "obs")
 
 
 def component_line(kind: str, name: str, attr_path: str) -> str:
-    """The construction of a component whose callback returns what a path leads to."""
+    """Code that creates a component whose callback returns the object at a path."""
     return f'{kind}(name="{name}", get_from_env_cb=lambda: {attr_path})'
 
 
 def name_from_attr_path(attr_path: str, taken: Collection[str], kind: str = "Input") -> str:
-    """A short name for the tensor that a path leads to, with more of the path in front where it is taken.
+    """A short name for the tensor at a path; more of the path is added in front if the name is taken.
 
-    `env.robot._vel` becomes `vel`; `env.history[0]` becomes `history_0`. Only a Memory may be called as one of the
-    file's own ports.
+    `env.robot._vel` becomes `vel`; `env.history[0]` becomes `history_0`. Only a Memory may have the name
+    of a reserved port.
     """
     words = [word for part in re.split(r"[^a-zA-Z0-9_]+", attr_path) if (word := part.strip("_"))]
     reserved = () if kind == "Memory" else _RESERVED
@@ -28,7 +28,7 @@ def name_from_attr_path(attr_path: str, taken: Collection[str], kind: str = "Inp
 
 
 def removal(attr_path: str) -> str:
-    """An expression that takes away what a path leads to, if it is there."""
+    """An expression that deletes the attribute or item at a path, if it exists."""
     holder, _, attribute = attr_path.rpartition(".")
     if attr_path.endswith("]"):
         holder, _, key = attr_path.rpartition("[")
@@ -37,7 +37,7 @@ def removal(attr_path: str) -> str:
 
 
 def assignment(attr_path: str, value: str) -> str:
-    """A function of one argument, as text, that writes `value` (an expression) to what a path leads to."""
+    """An expression that writes `value` (an expression) to the attribute or item at a path."""
     holder, _, attribute = attr_path.rpartition(".")
     if attr_path.endswith("]"):
         holder, _, key = attr_path.rpartition("[")

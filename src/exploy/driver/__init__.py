@@ -1,1 +1,1 @@
-"""The export itself: its options, the order of work, the writing."""
+"""The export: its options, the order of its steps, and the writing of files."""

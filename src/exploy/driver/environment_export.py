@@ -52,32 +52,32 @@ def export(
 ) -> ExportResult:
     """Export an environment and its actor as one file, checked and verified.
 
-    The environment, the actor and the random generators are afterwards as `prepare_export()` left them. A failed export
-    leaves no new file and no changed one.
+    After the export, the environment, the actor and the random generators have the state that `prepare_export()` left.
+    A failed export does not create or change a file.
 
     Args:
-        env: The environment to be exported.
-        actor: The actor; exported in evaluation mode, whatever mode it is in.
-        path: The file to write; its folder is made, and the suffix added where it is missing.
-        backend: "onnx", "torch_export", "aot_inductor", or one that another package brings. If not given, it follows
-            from the suffix: `.pt2` is for torch, everything else for onnxruntime.
-        strict: Check the environment first, as `exploy.check_environment()` does, and refuse to go on if that finds
-            errors. The steps that this takes are taken back, but for what a simulator keeps to itself.
-        model_source: Where the policy comes from, stored in the file.
-        golden_trace: Store some steps by which the file can test itself on the robot.
-        initial_memory: Values that memories start from, by name, instead of those found.
+        env: The environment to export.
+        actor: The actor; always exported in evaluation mode.
+        path: The file to write. A missing folder is created, and a missing suffix is added.
+        backend: "onnx", "torch_export", "aot_inductor", or the backend of another package. If None, the suffix decides:
+            `.pt2` is for torch, everything else for onnxruntime.
+        strict: Check the environment first, as `exploy.check_environment()` does, and raise if there are errors. The
+            steps of the check are undone, except for state that only the simulator can access.
+        model_source: The origin of the policy, stored in the file.
+        golden_trace: Store some steps in the file, for its self-test on the robot.
+        initial_memory: Start values of memories by name, instead of their current values.
         verify_program: Check the file against the captured program.
-        verify_environment: Check the file against the live environment, run at other values of its inputs.
+        verify_environment: Check the file against the live environment, with other values of its inputs.
         infer_memory: Register tensors that one policy step writes and the next one reads as Memories, with a warning.
-        allow_random: Let the actor draw random numbers. Outputs that these reach are not compared.
+        allow_random: Allow the actor to draw random numbers. Outputs that depend on them are not compared.
         verbose: Print a summary of the file.
-        **backend_options: What the backend takes, such as `opset_version` or `target_onnxruntime` of "onnx".
+        **backend_options: Options of the backend, such as `opset_version` or `target_onnxruntime` of "onnx".
 
     Returns:
-        The file, what it says about itself, and what it was checked by; printed, it is a table.
+        The file, its contract, and the checks that it passed. It prints as a table.
 
     Raises:
-        ExployError: One of its kinds for each thing that can be wrong; see `exploy.errors`.
+        ExployError: A subclass for each kind of error; see `exploy.errors`.
     """
     writer = backend_for(path, backend, **backend_options)
     target = validated_file(path, writer.suffix)
@@ -111,36 +111,36 @@ def export_environment_as_onnx(
 ) -> Path:
     """Export an environment and its actor as one ONNX file.
 
-    The environment, the actor and the random generators are afterwards as `prepare_export()` left them. The file is
-    checked before it takes its place; a failed export leaves no new file and no changed one.
+    After the export, the environment, the actor and the random generators have the state that `prepare_export()` left.
+    The file is checked before it is written. A failed export does not create or change a file.
 
     Args:
-        env: The environment to be exported.
-        actor: The actor; exported in evaluation mode, whatever mode it is in.
-        path: The folder to write to; made if it does not exist.
-        filename: The name of the file; `.onnx` is added where it is missing.
-        model_source: Where the policy comes from (for example a wandb run), stored in the metadata.
+        env: The environment to export.
+        actor: The actor; always exported in evaluation mode.
+        path: The folder to write to; created if it does not exist.
+        filename: The name of the file; `.onnx` is added if it is missing.
+        model_source: The origin of the policy (for example a wandb run), stored in the metadata.
         verbose: Print a summary of the file.
-        opset_version: Version of the ONNX operators; must be known to the onnxruntime of the robot, see
+        opset_version: Version of the ONNX operators; the onnxruntime on the robot must support it, see
             https://onnxruntime.ai/docs/reference/compatibility.html
-        ir_version: Version of the ONNX file format; likewise.
-        target_onnxruntime: The release of onnxruntime on the robot, such as "1.20": opset and IR version are lowered to
-            what it reads. One that was asked for and is too new for it is an error.
-        golden_trace: Store some steps of inputs and outputs in the file, by which it can test itself on the robot.
-        initial_memory: Values that memories start from, by name, instead of those found.
+        ir_version: Version of the ONNX file format; the onnxruntime on the robot must support it.
+        target_onnxruntime: The release of onnxruntime on the robot, such as "1.20". The default opset and IR versions
+            are lowered to versions that it supports. An explicit version that is too new for it is an error.
+        golden_trace: Store some steps of inputs and outputs in the file, for its self-test on the robot.
+        initial_memory: Start values of memories by name, instead of their current values.
         verify_program: Check the file against the captured program.
-        verify_environment: Check the file against the live environment, run at other values of its inputs.
-        strict: Check the environment first, as `exploy.check_environment()` does, and refuse to go on if that finds
-            errors. The steps that this takes are taken back, but for what a simulator keeps to itself.
-        infer_memory: Register tensors that one policy step writes and the next one reads as Memories, under names made
-            from their paths, with a warning. They stay registered unless the export fails.
-        allow_random: Let the actor draw random numbers. Outputs that these reach are not compared.
+        verify_environment: Check the file against the live environment, with other values of its inputs.
+        strict: Check the environment first, as `exploy.check_environment()` does, and raise if there are errors. The
+            steps of the check are undone, except for state that only the simulator can access.
+        infer_memory: Register tensors that one policy step writes and the next one reads as Memories, and warn. Their
+            names are derived from their paths. They stay registered unless the export fails.
+        allow_random: Allow the actor to draw random numbers. Outputs that depend on them are not compared.
 
     Returns:
         The path of the file.
 
     Raises:
-        ExployError: One of its kinds for each thing that can be wrong; see `exploy.errors`.
+        ExployError: A subclass for each kind of error; see `exploy.errors`.
     """
     opset_version, ir_version = versions_for(target_onnxruntime, opset_version, ir_version)
     exporter = OnnxEnvironmentExporter(env, actor, opset_version, ir_version, verbose)
@@ -154,7 +154,7 @@ class OnnxEnvironmentExporter(torch.nn.Module):
     """Exporter of an environment and its actor.
 
     Args:
-        env: The environment to be exported.
+        env: The environment to export.
         actor: The actor.
         opset_version: Version of the ONNX operators.
         ir_version: Version of the ONNX file format.
@@ -179,20 +179,20 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         self.register_modules()
 
     def register_modules(self) -> None:
-        """Make the modules of the context manager submodules `module_0`, `module_1`, … in the order of insertion.
+        """Register the modules of the context manager as submodules `module_0`, `module_1`, … in insertion order.
 
-        Calling this again registers only what is new.
+        Calling this again only registers new modules.
         """
         for index, module in enumerate(self.env.context_manager().modules):
             if not hasattr(self, f"module_{index}"):
                 self.add_module(f"module_{index}", module)
 
     def forward(self, input_data: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """Compute one step of the captured pipeline; the live environment is not touched.
+        """Compute one step of the captured pipeline. The live environment is not used.
 
         Args:
-            input_data: Values by port name: every Input and, where it is not to start anew, every memory. With
-                `ctx.step_count` in it, the step is chosen as in the file; without, it is the policy step.
+            input_data: Values by port name: every Input, and every memory that should not use its start value. If
+                `ctx.step_count` is given, it selects the step as in the file; otherwise the policy step is computed.
 
         Returns:
             Actions, observations, outputs and memories of a policy step; outputs and memories of a sub-step.
@@ -205,18 +205,18 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         return tuple((default if mode is ExportMode.Default else sub_step).values())
 
     def export(self, onnx_path: str | Path, onnx_file_name: str, model_source: dict[str, Any] | None = None) -> Path:
-        """Export to ONNX, with the two steps as plain graphs in `debug/` for viewing.
+        """Export to ONNX, and write the two steps as plain graphs to `debug/` for viewing.
 
         Args:
             onnx_path: The folder that will contain the file.
             onnx_file_name: The name of the file.
-            model_source: Where the policy comes from, stored in the metadata.
+            model_source: The origin of the policy, stored in the metadata.
 
         Returns:
             The path of the file.
 
         Raises:
-            ExployError: One of its kinds; nothing is written then.
+            ExployError: If the export fails; nothing is written.
         """
         target = validated_target(onnx_path, onnx_file_name, OnnxBackend.suffix)
         return self._export(target, EnvironmentOptions(model_source), golden_trace=True)
@@ -241,7 +241,7 @@ def _result(source: EnvironmentSource, written: WrittenFile, options: Environmen
 
 
 def _warn(source: EnvironmentSource, contract: Contract) -> None:
-    """Say what the user may not have meant: inputs left out, memories inferred, tensors frozen."""
+    """Warn about unused inputs, inferred memories and frozen tensors."""
     memories = {memory.input for memory in contract.memories}
     unused = [name for name in contract.unused_inputs if name not in memories]
     texts: list[tuple[type[ExployWarning], str | None]] = [
@@ -259,12 +259,12 @@ def _unused_line(unused: list[str]) -> str | None:
         return None
     return (
         f"No output depends on the Input{'s' if len(unused) > 1 else ''} {', '.join(unused)}; left out of the "
-        "file. If the environment does read such a tensor, its callback returns another one than that."
+        "file. If the environment does read it, fix the callback: it returns a different tensor."
     )
 
 
 def _frames_of_exploy() -> int:
-    """The `stacklevel` by which a warning of the calling function points at the code that called exploy."""
+    """The `stacklevel` with which a warning of the calling function points to the code that called exploy."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and is_internal(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1

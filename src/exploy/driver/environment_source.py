@@ -1,4 +1,4 @@
-"""An environment and its actor, about to become a file."""
+"""An environment and its actor as the source of an export."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -26,16 +26,16 @@ from exploy.verify.stepped import stepped_file
 
 @dataclass(frozen=True)
 class EnvironmentOptions:
-    """How an environment is exported.
+    """Options for the export of an environment.
 
     Args:
-        model_source: Where the policy comes from, stored in the file.
-        initial_memory: Values that memories start from, by name, instead of those found.
+        model_source: The origin of the policy, stored in the file.
+        initial_memory: Start values of memories by name, instead of their current values.
         verify_program: Check the file against the captured program.
-        verify_environment: Check the file against the live environment, run at other values of its inputs.
-        strict: Check the environment first, and refuse to go on if that finds errors.
+        verify_environment: Check the file against the live environment, with other values of its inputs.
+        strict: Check the environment first, and raise if there are errors.
         infer_memory: Register tensors that one policy step writes and the next one reads as Memories.
-        allow_random: Let the actor draw random numbers. Outputs that these reach are not compared.
+        allow_random: Allow the actor to draw random numbers. Outputs that depend on them are not compared.
     """
 
     model_source: dict[str, Any] | None = None
@@ -48,14 +48,14 @@ class EnvironmentOptions:
 
 
 class EnvironmentSource:
-    """An environment and its actor, about to become a file.
+    """An environment and its actor as the source of an export.
 
-    `diagnosis` is what a strict export has found, and `inferred` are the memories that it registered, once it is done.
+    After the export, `diagnosis` has the findings of a strict export, and `inferred` the memories that it registered.
 
     Args:
         env: The environment.
         actor: The actor.
-        options: How to export them.
+        options: The options of the export.
     """
 
     def __init__(self, env: ExportableEnvironment, actor: ExportableActor, options: EnvironmentOptions):
@@ -72,7 +72,7 @@ class EnvironmentSource:
 
     @contextlib.contextmanager
     def prepared(self) -> Iterator[None]:
-        """Modules are in evaluation mode, and memories that were inferred are taken back if the export fails."""
+        """Put modules into evaluation mode, and unregister inferred memories if the export fails."""
         validated_decimation(self._env)
         self._env.prepare_export()
         self.inferred = InferredMemories(self._env, self._actor)
@@ -80,12 +80,12 @@ class EnvironmentSource:
             yield
 
     def capture(self) -> Program:
-        """Capture the environment, register forgotten memories if asked to, and check it if asked to.
+        """Capture the environment; depending on the options, register missing memories and check the environment.
 
         Raises:
             UnregisteredStateError: If a strict export finds errors.
-            RandomOperatorError: If random numbers are drawn where that is not allowed.
-            CaptureError: If it cannot be captured.
+            RandomOperatorError: If random numbers are drawn and this is not allowed.
+            CaptureError: If the environment cannot be captured.
         """
         options, program = self._options, self.capture_once()
         if options.infer_memory and self.inferred is not None:
@@ -96,7 +96,7 @@ class EnvironmentSource:
         return program
 
     def capture_once(self) -> Program:
-        """Capture the environment as it is."""
+        """Capture the environment in its current state."""
         with evaluation_mode(self._modules()):
             return capture(self._env, self._actor, self._options.initial_memory)
 
@@ -105,16 +105,16 @@ class EnvironmentSource:
         return program
 
     def describe(self, program: Program, artifact: Artifact, backend: str) -> Contract:
-        """What the file says about itself."""
+        """Build the contract of the file."""
         source = self._options.model_source
         return build_contract(self._env, program, artifact, self.decimation, backend, source)
 
     def metadata(self, contract: Contract) -> dict[str, str]:
-        """The documented keys, the environment's own, and one for each component or group."""
+        """The documented keys, the keys of the environment, and one key for each component or group."""
         return build_metadata(self._env, contract, self._options.model_source)
 
     def verify(self, program: Program, data: bytes) -> None:
-        """Run the file beside the program and the live environment.
+        """Compare the file with the program and the live environment.
 
         Raises:
             VerificationError: If an output differs.

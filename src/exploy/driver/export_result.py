@@ -1,4 +1,4 @@
-"""What an export has done."""
+"""The result of an export."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +10,13 @@ from exploy.tables import Table
 
 @dataclass(frozen=True)
 class Verification:
-    """What a file was compared with before it was written.
+    """The checks of a file before it was written.
 
     Attributes:
-        program: It was run beside the captured program, and by the controller.
-        environment: It was run beside the live environment, at other values of its inputs.
-        trace_ticks: Ticks of the trace by which it can test itself; 0 where it has none.
-        not_compared: Outputs that random numbers reach.
+        program: It was compared with the captured program and run by the controller.
+        environment: It was compared with the live environment, with other values of its inputs.
+        trace_ticks: Number of ticks in the trace for its self-test; 0 if it has no trace.
+        not_compared: Outputs that depend on random numbers.
     """
 
     program: bool
@@ -29,18 +29,18 @@ class Verification:
         beside = [name for name, was_done in done.items() if was_done]
         compared = f"agrees with {' and '.join(beside)}" if beside else "not compared with anything"
         left_out = f"; not compared: {', '.join(self.not_compared)}" if self.not_compared else ""
-        return f"{compared}{left_out}; {self.trace_ticks} ticks to test itself by"
+        return f"{compared}{left_out}; self-test of {self.trace_ticks} ticks"
 
 
 @dataclass(frozen=True)
 class ExportResult:
-    """A file that was exported. Printed, it is a table.
+    """An exported file. It prints as a table.
 
     Attributes:
         path: The file.
-        contract: What it says about itself.
-        verification: What it was compared with.
-        diagnosis: What the check of a strict export has found; None where the export was not strict.
+        contract: The contract of the file.
+        verification: The checks of the file.
+        diagnosis: The findings of a strict export; None if the export was not strict.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""Where an exported file goes."""
+"""Validates the path of an exported file."""
 
 from pathlib import Path
 
@@ -6,10 +6,10 @@ from exploy.errors import OutputPathError
 
 
 def validated_target(folder: str | Path, name: str, suffix: str) -> Path:
-    """The path of a file to be written, with its suffix added where that is missing.
+    """Return the path of a file to write; a missing suffix is added.
 
     Raises:
-        OutputPathError: If nothing can be written there.
+        OutputPathError: If the path cannot be written.
     """
     if not isinstance(name, str) or not name or not name.isprintable() or Path(name).name != name:
         raise OutputPathError(f"The filename must be a plain name such as 'policy{suffix}', got {name!r}.")
@@ -22,13 +22,13 @@ def validated_target(folder: str | Path, name: str, suffix: str) -> Path:
 
 
 def validated_file(path: object, suffix: str) -> Path:
-    """The path of a file to be written, with its suffix added where that is missing; folders are refused.
+    """Return the path of a file to write; a missing suffix is added.
 
     Raises:
-        OutputPathError: If nothing can be written there.
+        OutputPathError: If the path cannot be written.
     """
     if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
-        raise OutputPathError(f"The path must be that of a file, such as 'policy{suffix}', got {path!r}.")
+        raise OutputPathError(f"The path must name a file, such as 'policy{suffix}', got {path!r}.")
     target = Path(path)
     try:
         is_folder = target.is_dir()

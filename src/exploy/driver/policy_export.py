@@ -1,4 +1,4 @@
-"""Export of a policy alone as one file."""
+"""Export of a policy without environment as one file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from exploy.policy.policy import Policy
 
 
 class ExportOptions(TypedDict, total=False):
-    """Options that every export of a policy alone takes; see `export_policy()`."""
+    """Options of every export of a policy without environment; see `export_policy()`."""
 
     obs_names: Names | None
     action_names: Sequence[str] | None
@@ -47,32 +47,32 @@ def export_policy(
     backend: str = "onnx",
     verbose: bool = False,
 ) -> Path:
-    """Export a policy alone as one file: observations in, actions first out, memories last.
+    """Export a policy without environment as one file. Its first outputs are the actions, its last the memories.
 
-    The file is compared with the policy over steps from random observations before it takes its place; a failed export
-    leaves no new file and no changed one.
+    Before the file is written, it is compared with the policy over some steps with random observations. A failed export
+    does not create or change a file.
 
     Args:
         policy: The policy; exported in evaluation mode.
-        path: The file to write; `.onnx` is added where it is missing, and its folder is made.
-        obs_names: A name for each element of the observation; by port where there are several.
+        path: The file to write. A missing folder is created, and a missing suffix such as `.onnx` is added.
+        obs_names: A name for each element of the observation; a dictionary by port if there are several ports.
         action_names: A name for each element of the actions.
-        rate_hz: Policy steps in a second.
-        dynamic_batch: Leave the number of robots open, as the size `batch`; otherwise it is 1.
+        rate_hz: Policy steps per second.
+        dynamic_batch: Export with a dynamic batch size named `batch`; otherwise the batch size is 1.
         opset_version: Version of the ONNX operators.
         ir_version: Version of the ONNX file format.
         target_onnxruntime: The release of onnxruntime on the robot, such as "1.20".
-        golden_trace: Store some steps by which the file can test itself on the robot.
-        model_source: Where the policy comes from, stored in the metadata.
-        seed: Where the policy draws random numbers: what they start from, so that every session draws the same ones.
-        backend: "onnx", "torch_export", "aot_inductor", or one that another package brings.
+        golden_trace: Store some steps in the file, for its self-test on the robot.
+        model_source: The origin of the policy, stored in the metadata.
+        seed: Seed of the random numbers that the policy draws, so that every session draws the same numbers.
+        backend: "onnx", "torch_export", "aot_inductor", or the backend of another package.
         verbose: Print a summary of the file.
 
     Returns:
         The path of the file.
 
     Raises:
-        ExployError: One of its kinds for each thing that can be wrong; see `exploy.errors`.
+        ExployError: A subclass for each kind of error; see `exploy.errors`.
     """
     versions = {"opset_version": opset_version, "ir_version": ir_version, "target_onnxruntime": target_onnxruntime}
     writer = make_backend(backend, **({**versions, "seed": seed} if backend == "onnx" else {}))

@@ -1,4 +1,4 @@
-"""A policy alone, about to become a file."""
+"""A policy without environment as the source of an export."""
 
 import contextlib
 import json
@@ -23,17 +23,17 @@ from exploy.version import __version__
 
 @dataclass(frozen=True)
 class PolicyOptions:
-    """How a policy alone is exported.
+    """Options for the export of a policy without environment.
 
     Args:
-        obs_names: A name for each element of the observation; by port where there are several.
+        obs_names: A name for each element of the observation; a dictionary by port if there are several ports.
         action_names: A name for each element of the actions.
-        rate_hz: Policy steps in a second.
-        dynamic_batch: Leave the number of robots open, as the size `batch`; otherwise it is 1.
-        model_source: Where the policy comes from, stored in the metadata.
+        rate_hz: Policy steps per second.
+        dynamic_batch: Export with a dynamic batch size named `batch`; otherwise the batch size is 1.
+        model_source: The origin of the policy, stored in the metadata.
 
     Raises:
-        MetadataError: If one of them is of another type.
+        MetadataError: If an option has the wrong type.
     """
 
     obs_names: Names | None = None
@@ -50,11 +50,11 @@ class PolicyOptions:
 
 
 class PolicySource:
-    """A policy alone, about to become a file.
+    """A policy without environment as the source of an export.
 
     Args:
         policy: The policy.
-        options: How to export it.
+        options: The options of the export.
     """
 
     decimation = None
@@ -65,7 +65,7 @@ class PolicySource:
 
     @contextlib.contextmanager
     def prepared(self) -> Iterator[None]:
-        """The policy is in evaluation mode, and computes in the precision that its weights have."""
+        """Put the policy into evaluation mode and disable autocast, so that the precision of its weights is used."""
         with evaluation_mode([self._policy]), torch.autocast("cpu", enabled=False):
             yield
 
@@ -73,18 +73,18 @@ class PolicySource:
         """Capture one step of the policy.
 
         Raises:
-            PolicyError: If it cannot be computed, or has lost its weights.
-            CaptureError: If it cannot be captured.
+            PolicyError: If the policy cannot be computed, or has NaN weights.
+            CaptureError: If the policy cannot be captured.
         """
         require_working_policy(self._policy)
         return capture_policy(self._policy, dynamic_batch=self._options.dynamic_batch)
 
     def program_for_trace(self, program: Program) -> Program:
-        """The program for one robot."""
+        """The program for a batch size of 1."""
         return capture_policy(self._policy, dynamic_batch=False) if self._options.dynamic_batch else program
 
     def describe(self, program: Program, artifact: Artifact, backend: str) -> Contract:
-        """What the file says about itself."""
+        """Build the contract of the file."""
         given = self._options
         return describe_policy(
             self._policy,
@@ -108,7 +108,7 @@ class PolicySource:
         return properties if contract.hz is None else properties | {"update_rate": str(contract.hz)}
 
     def verify(self, program: Program, data: bytes) -> None:
-        """Run the file beside the policy.
+        """Compare the file with the policy.
 
         Raises:
             VerificationError: If an output or a memory differs.

@@ -1,4 +1,4 @@
-"""The order of an export, for environments and policies alike: captured, lowered, described, checked, written."""
+"""The steps of every export, in order: capture, lower, describe, verify, write."""
 
 import contextlib
 import dataclasses
@@ -18,34 +18,34 @@ from exploy.verify.golden_trace import record_trace
 
 
 class ExportSource(Protocol):
-    """What becomes a file: an environment with its actor, or a policy alone."""
+    """The source of an export: an environment with its actor, or a policy without environment."""
 
     @property
     def decimation(self) -> int | None:
-        """Simulation steps in a policy step; None where there is one rate."""
+        """Simulation steps in a policy step; None if there is only one rate."""
 
     def prepared(self) -> contextlib.AbstractContextManager[None]:
-        """Everything that must hold while it is exported; undone afterwards, more of it where the export fails."""
+        """Prepare the source for the export. Everything is undone afterwards; more is undone if the export fails."""
 
     def capture(self) -> Program:
-        """The program, having refused what no file can hold."""
+        """Capture the program; raise if it cannot be exported."""
 
     def program_for_trace(self, program: Program) -> Program:
-        """The program that the trace is recorded from: for one robot."""
+        """The program to record the trace from, with a batch size of 1 if the file has a dynamic one."""
 
     def describe(self, program: Program, artifact: Artifact, backend: str) -> Contract:
-        """What the file says about itself, without a trace."""
+        """Build the contract of the file, without a trace."""
 
     def metadata(self, contract: Contract) -> dict[str, str]:
         """The documented metadata keys."""
 
     def verify(self, program: Program, data: bytes) -> None:
-        """Refuse a file that does not compute what it should."""
+        """Raise if the file computes wrong results."""
 
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file that was written, and the program that it was made from."""
+    """A written file, and the program that it was made from."""
 
     path: Path
     contract: Contract
@@ -55,17 +55,17 @@ class WrittenFile:
 def run_export(
     source: ExportSource, backend: Backend, target: Path, *, golden_trace: bool = True, verbose: bool = False
 ) -> WrittenFile:
-    """Export; nothing is written, and no old file changed, unless all checks pass.
+    """Export a source. Files are only written if all checks pass.
 
     Args:
-        source: What becomes a file.
-        backend: Makes the file.
-        target: Its path.
-        golden_trace: Store some steps by which the file can test itself.
+        source: The environment or policy to export.
+        backend: Creates the file.
+        target: The path of the file.
+        golden_trace: Store some steps in the file, for its self-test.
         verbose: Print a summary of the file.
 
     Raises:
-        ExployError: One of its kinds for each thing that can be wrong.
+        ExployError: A subclass for each kind of error.
     """
     with ONE_AT_A_TIME, paused_garbage_collection(), source.prepared():
         program = source.capture()

@@ -1,1 +1,1 @@
-"""Compares files with the programs and environments that they were made from."""
+"""Compares exported files with the programs and environments that they were made from."""

@@ -1,4 +1,4 @@
-"""Steps an environment and its exported file side by side and compares everything that the file gives."""
+"""Steps an environment and its exported file side by side and compares all outputs of the file."""
 
 import sys
 from collections.abc import Callable
@@ -26,7 +26,7 @@ NEEDS_HOOKS = "needs the hooks"
 
 @dataclass(frozen=True)
 class _Reading:
-    """Inputs and memories of the environment just before observations are computed from them."""
+    """Inputs and memories of the environment just before the observations are computed."""
 
     inputs: Values
     memories: Values
@@ -36,20 +36,20 @@ class ClosedLoop:
     """One evaluation of a file against an environment.
 
     Args:
-        env: The environment, which is stepped.
+        env: The environment. It is stepped.
         manager: The components to compare.
-        stepped: The file, or what else is compared with the environment.
-        actor: The actor that steps the environment; None if the outputs are to do that.
-        tally: Where comparisons are counted.
-        reseed_every: After how many steps memories are taken from the environment; 0 for never.
-        watch: Called with the number of the step before each policy step and after the last.
-        watch_closely: Call it at each hook of the environment as well.
+        stepped: The file or captured program to compare with the environment.
+        actor: The actor that computes the actions. If None, the environment is stepped with the actions of the file.
+        tally: Counts the comparisons.
+        reseed_every: Number of steps after which the memories are copied from the environment; 0 for never.
+        watch: Called with the step number before each policy step and after the last one.
+        watch_closely: Also call `watch` at each hook of the environment.
 
-    `resets` counts the resets of a run; `sub_steps` are the sub-steps of each policy step without one, as the hooks
-    have shown them.
+    `resets` is the number of resets in a run. `sub_steps` has the number of sub-steps of each policy step without a
+    reset, as counted by the hooks.
 
     Raises:
-        FileFormatError: If the file was not made by exploy, or from an environment with other ports.
+        FileFormatError: If the file was not made by exploy, or its ports differ from those of the environment.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class ClosedLoop:
         self._got: Values = {}
 
     def run(self, num_steps: int, after_step: Callable[[int], None]) -> torch.Tensor:
-        """Evaluate over some policy steps and return the last observations.
+        """Run and compare some policy steps, and return the last observations.
 
         Args:
-            num_steps: How many policy steps to make.
-            after_step: Called with the number of each step that is done.
+            num_steps: Number of policy steps.
+            after_step: Called with the step number after each step.
         """
         self._env.register_evaluation_hooks(self._on_update, self._on_reset, self._on_sub_step)
         try:
@@ -167,7 +167,7 @@ class ClosedLoop:
         return actions
 
     def _observe_reset(self) -> tuple[torch.Tensor, _Reading]:
-        """Observations of a fresh state, and the inputs and memories that they were computed from."""
+        """The observations after a reset, and the inputs and memories that they were computed from."""
         before = self._read_memories(self._registered)
         observations = validated_tensor(self._env, "observations_reset")
         if self._hook_reading is not None:
@@ -177,7 +177,7 @@ class ClosedLoop:
         return observations, _Reading(self._read_inputs(), memories)
 
     def _catch_up(self, done: bool) -> None:
-        """Without hooks: run the sub-steps that went by, and compare what they give without fresh inputs."""
+        """Without hooks: run the sub-steps of the last step, and compare outputs that need no new inputs."""
         inputs = self._read_inputs()
         for sub_step in range(1, self._contract.decimation):
             self._run_file(sub_step, inputs)
@@ -196,16 +196,16 @@ class ClosedLoop:
         return reads_fresh_inputs or (memory is not None and memory.written_by_observations)
 
     def _lost_without_hooks(self) -> set[str]:
-        """Memories that the file cannot follow through sub-steps whose inputs nobody has shown it."""
+        """Memories that the file cannot compute, because the inputs of the sub-steps are unknown."""
         if self._contract.decimation == 1:
             return set()
         return {name for name, memory in self._registered.items() if self._contract.sub_step_inputs.get(memory.output)}
 
     def _known_after_step(self) -> dict[str, StoredMemory]:
-        """Memories whose value before the observations can still be read after them."""
+        """Memories that can still be read after a step, because computing the observations does not write them."""
         return {name: memory for name, memory in self._registered.items() if not memory.written_by_observations}
 
-    # -- small parts ------------------------------------------------------------------------------------------------
+    # -- helpers ----------------------------------------------------------------------------------------------------
 
     def _run_file(self, step_count: int, inputs: Values) -> None:
         self._got = self._stepped.run(step_count, inputs | self._memories)
@@ -219,7 +219,7 @@ class ClosedLoop:
 
     def _compare(self, name: str, expected: np.ndarray, sub_step: int) -> None:
         if name in self._contract.random_outputs:
-            self._tally.not_compared[name] = "random numbers reach it"
+            self._tally.not_compared[name] = "depends on random numbers"
             return
         self._tally.compare(name, expected, self._got[name], self._step_number, sub_step)
 
@@ -235,7 +235,7 @@ class ClosedLoop:
         return {item.input_name: self._read_memory(item) for item in components if item.input_name in wanted}
 
     def _read_memory(self, memory: Memory) -> np.ndarray:
-        """The value of a memory; its start value where an actor has dropped its state at a reset."""
+        """The value of a memory, or its start value if the actor dropped its state at a reset."""
         try:
             return memory.value_numpy
         except ActorError:
@@ -248,28 +248,28 @@ class ClosedLoop:
 
 
 def step_environment(env: ExportableEnvironment, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    """Step an environment and return what it must return.
+    """Step an environment and return the next observations and whether it was reset.
 
     Raises:
-        InvalidEnvironmentError: If it returns something else.
+        InvalidEnvironmentError: If step() returns anything else.
     """
     result: Any = env.step(actions)
     if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], torch.Tensor):
         kinds = [type(item).__name__ for item in result] if isinstance(result, tuple) else type(result).__name__
         raise InvalidEnvironmentError(
-            f"step() must return the next observations and whether the environment was reset, got {kinds}."
+            f"step() must return a tuple of the next observations and whether the environment was reset, got {kinds}."
         )
     return result[0], bool(torch.as_tensor(result[1]).any())
 
 
 def _ignore(*_: object) -> None:
-    """Stand in for a hook when no evaluation is running."""
+    """Replace a hook while no evaluation is running."""
 
 
 def _contract_for(stepped: Stepped, manager: ContextManager) -> Contract:
     contract = stepped.contract
     if contract is None:
-        raise FileFormatError(f"{stepped.label} was not made by exploy: it carries no contract.")
+        raise FileFormatError(f"{stepped.label} was not made by exploy: it has no contract.")
     carried = {name for memory in contract.memories if memory.carried for name in (memory.input, memory.output)}
     own = {STEP_COUNT, ACTIONS, OBSERVATIONS}
     in_file = {port.name for port in (*contract.inputs, *contract.outputs)} - carried - own
@@ -283,5 +283,5 @@ def _contract_for(stepped: Stepped, manager: ContextManager) -> Contract:
 
 
 def has_terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Whether stdin and stdout are a terminal."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()

@@ -1,4 +1,4 @@
-"""Validation of exported files against the environment that they were made from."""
+"""Evaluation of exported files against the environment that they were made from."""
 
 import sys
 from collections.abc import Callable
@@ -32,25 +32,25 @@ def evaluate(
 ) -> tuple[bool, torch.Tensor]:
     """Step environment and file side by side, and compare observations, actions, outputs and memories.
 
-    The file's memories are fed back from the file. An environment that calls the hooks given to
-    `register_evaluation_hooks()` is compared at every sub-step. One that does not is compared at the policy rate;
-    outputs that read fresh inputs at sub-steps are then listed as not compared. After a reset, memories start from the
-    environment's own. The environment is stepped, but none of its tensors is written to.
+    The memory outputs of the file are fed back to its memory inputs. An environment that calls the hooks given to
+    `register_evaluation_hooks()` is compared at every sub-step. Without these calls it is compared at the policy rate,
+    and outputs that read new inputs at sub-steps are listed as not compared. After a reset, the memories are copied
+    from the environment. The environment is stepped, but its tensors are not written.
 
     Args:
         env: The environment to run.
         context_manager: Its components.
-        session_wrapper: The file; with the actor, or without: then the file's own actions step the environment.
-        num_steps: How many policy steps to make; 1 or more.
-        verbose: Print progress and a table. A failed evaluation prints its table in any case.
-        reset_from_onnx_counter_steps: After how many steps memories are taken from the environment
-            instead of from the file, which keeps rounding errors from adding up; 0 or None for never.
+        session_wrapper: The file. If it has no actor, the environment is stepped with the actions of the file.
+        num_steps: Number of policy steps; 1 or more.
+        verbose: Print progress and a table. A failed evaluation always prints its table.
+        reset_from_onnx_counter_steps: Number of steps after which the memories are copied from the environment,
+            so that rounding errors do not add up; 0 or None for never.
         atol: Absolute tolerance.
         rtol: Relative tolerance.
-        pause_on_failure: Wait for Enter after the first step that differs, where there is a terminal.
+        pause_on_failure: Wait for Enter after the first step that differs, if there is a terminal.
 
     Returns:
-        Whether everything that was compared agrees (never True if nothing was), and the last observations.
+        Whether everything that was compared agrees (False if nothing was compared), and the last observations.
 
     Raises:
         InvalidEnvironmentError: If the number of steps is not positive.
@@ -90,7 +90,7 @@ def _require_positive_counts(num_steps: int, reseed_every: int | None) -> None:
 
 
 def _pause(tally: Tally, watch: FrozenNotes, progress: Progress) -> Callable[[int], None]:
-    """A function that waits for Enter the first time that something differs."""
+    """Return a function that waits for Enter at the first difference."""
     asked = False
 
     def pause(step: int) -> None:
@@ -100,7 +100,7 @@ def _pause(tally: Tally, watch: FrozenNotes, progress: Progress) -> Callable[[in
             progress.stop()
             watch.print(progress.console, agrees=False)
             tally.print(progress.console, step + 1)
-            input("Press Enter to go on.")
+            input("Press Enter to continue.")
             progress.start()
 
     return pause

@@ -1,4 +1,4 @@
-"""The two checks that every export makes of its file: against the captured program and the live environment."""
+"""The two checks of every exported file: against the captured program and against the live environment."""
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -26,22 +26,22 @@ from exploy.verify.stepped import CannotRunError, Stepped, Values
 
 TOLERANCE = 1e-5
 _USUAL_REASON = (
-    "none that shows; a value that the environment caches until simulated time moves on is a usual one: "
-    "let a Connection mark such caches as outdated"
+    "no changed state was found; a common reason is a value that the environment caches until the simulated time "
+    "changes: use a Connection to mark such caches as outdated"
 )
 _REASON_IN_THE_FILE = (
-    "an operator whose ONNX form computes something else, or that adds up very many numbers in another order; "
-    "verify_program=False exports all the same"
+    "an operator that computes something different in ONNX, or that adds very many numbers in a different order; "
+    "pass verify_program=False to export anyway"
 )
 _MAX_SUB_STEPS = 20
 _POLICY_STEPS = 8
 
 
 def verify_against_program(program: Program, file: Stepped, decimation: int) -> None:
-    """Run file and program on the same inputs over policy steps and sub-steps, memories fed back.
+    """Run the file and the program on the same inputs over policy steps and sub-steps, and feed back memories.
 
-    The inputs are those found and random ones around them; only the first where the program cannot be computed
-    with others.
+    The inputs are the current values and random values around them. If the program cannot be computed with the
+    random values, only the current values are used.
 
     Raises:
         VerificationError: If an output differs; the message names it.
@@ -65,7 +65,7 @@ def verify_against_program(program: Program, file: Stepped, decimation: int) -> 
 
 
 def verify_controller(data: bytes) -> None:
-    """Let the controller that runs on robots test the file, where it has a trace to be tested by.
+    """Run the self-test of the robot controller on the file, if the file has a trace.
 
     Raises:
         VerificationError: If an output differs from the trace.
@@ -84,13 +84,14 @@ def verify_against_environment(
     program: Program,
     file: Stepped,
 ) -> None:
-    """Set the registered tensors of the live environment to other values, run its own Python, compare, restore.
+    """Set the registered tensors of the live environment to other values, run its code, compare, restore.
 
-    This sees what no graph shows, such as a Python number that the code reads and changes, and unregistered state that
-    shows only some steps later. If the environment raises on values around its own, its own are used, with a warning.
+    This finds errors that are not visible in the graph, such as a Python number that the code reads and changes, or
+    unregistered state that affects outputs only some steps later. If the environment raises on values around the
+    current ones, the current values are used, with a warning.
 
     Raises:
-        VerificationError: If an output differs, or a frozen tensor that matters was changed; the message names it.
+        VerificationError: If an output differs, or a frozen tensor that affects outputs has changed.
     """
     compare_with_environment(env, actor, program, file)
 
@@ -102,17 +103,17 @@ def compare_with_environment(
     stepped: Stepped,
     snapshot: Snapshot | None = None,
 ) -> None:
-    """Compare with the live environment whatever computes the program's outputs; see verify_against_environment().
+    """Compare a file or a program with the live environment; see verify_against_environment().
 
     Args:
         env: The environment.
         actor: The actor.
         program: The captured program.
-        stepped: What to compare with the environment.
-        snapshot: The environment as it is, if that was taken already.
+        stepped: The file or program to compare with the environment.
+        snapshot: A snapshot of the environment; taken here if None.
 
     Raises:
-        VerificationError: If an output differs, or a frozen tensor that matters was changed; the message names it.
+        VerificationError: If an output differs, or a frozen tensor that affects outputs has changed.
     """
     check = _EnvironmentCheck(env, actor, program, stepped, snapshot or Snapshot(live_objects(env, actor)))
     _verify_at(check.run, (around,) * _POLICY_STEPS, (as_found,) * _POLICY_STEPS)
@@ -121,7 +122,7 @@ def compare_with_environment(
 def _verify_at(
     check: Callable[[Sequence[Variation]], None], variations: Sequence[Variation], fallback: Sequence[Variation]
 ) -> None:
-    """Check at some values, or, with a warning, at others if the code under test cannot be run at the first."""
+    """Check at some values; if the code under test raises, check at the fallback values, with a warning."""
     try:
         check(variations)
     except ExployError:
@@ -132,8 +133,8 @@ def _verify_at(
         except CannotRunError as error:
             raise VerificationError(f"The file cannot be run: {error}. Nothing was written.") from error
         warnings.warn(
-            f"The file was checked at the present values of the inputs only: at others, {type(reason).__name__} was "
-            f"raised ({reason}). Run evaluate() over many steps before trusting it.",
+            "The file was only checked at the current values of the inputs, because other values raised "
+            f"{type(reason).__name__} ({reason}). Run evaluate() over many steps before you use the file.",
             WeakerCheckWarning,
             stacklevel=2,
         )
@@ -173,7 +174,7 @@ class _EnvironmentCheck:
             self._require_no_missing_memories()
 
     def _sub_steps(self, policy_step: int) -> int:
-        """All of them on the first policy step, two afterwards."""
+        """Number of sub-steps to run: all (up to a limit) in the first policy step, at most two in later ones."""
         return min(self._env.decimation, _MAX_SUB_STEPS if policy_step == 0 else 2)
 
     def _step(self, policy_step: int, sub_step: int, variation: Variation, memories: Values) -> Values:
@@ -210,12 +211,12 @@ class _EnvironmentCheck:
         ]
 
     def _changed_frozen(self) -> list[FrozenTensor]:
-        """Frozen tensors whose live value is another by now, and matters to an output."""
+        """Frozen tensors whose live value has changed and that an output depends on."""
         undeclared = self._watch.changes(lambda frozen: frozen.declared is None and frozen.live is None)
         return [item.frozen for item in undeclared if self._sensitivity.depends_on(item.frozen, item.elements)]
 
     def _require_no_missing_memories(self) -> None:
-        """Refuse state that the pipeline reads and changes, even where no output has shown it yet."""
+        """Raise if the pipeline reads and changes unregistered state, even if no output differs yet."""
         missing = self._changed_frozen()
         if missing:
             reasons = "".join(f"\n  - {_missing_memory(frozen)}" for frozen in missing)

@@ -1,4 +1,4 @@
-"""What changes from one file to another, for whoever wires the robot."""
+"""Compares two files and lists what changed, for the integration on the robot."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _PORT_FIELDS = ("dtype", "shape", "kind", "unit", "frame", "limits", "gains", "f
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that is otherwise; None where it is not there."""
+    """One difference between two files; `old` or `new` is None if it is missing in that file."""
 
     what: str
     old: Any
@@ -25,12 +25,12 @@ class Change:
 
 @dataclass(frozen=True)
 class FileDiff:
-    """All that changes.
+    """All differences between two files.
 
     Args:
-        interface: Ports, element names and their order, gains, limits, rates: what must be wired anew.
+        interface: Ports, element names and their order, gains, limits, rates. The robot must be adapted to these.
         other: Memories, constants, observations, provenance.
-        behaviour: For each trace, how far each output of one file is from the other's; None if they cannot be compared.
+        behaviour: For each trace, the largest difference of each output; None if the files cannot be compared.
     """
 
     interface: list[Change]
@@ -39,7 +39,7 @@ class FileDiff:
 
 
 def compare_files(old: Controller, new: Controller) -> FileDiff:
-    """Compare what two files say about themselves, and what they compute on the golden traces of both."""
+    """Compare the contracts of two files, and their outputs on the golden traces of both."""
     return FileDiff(
         interface=_interface_changes(old.contract, new.contract),
         other=_other_changes(old.contract, new.contract),
@@ -88,7 +88,7 @@ def _other_changes(old: Contract, new: Contract) -> list[Change]:
 
 
 def _inside(contract: Contract) -> dict[str, Any]:
-    """What a file has that nobody wires."""
+    """Contents of a file that are not part of its interface."""
     made = contract.provenance
     terms = (f"{term.name} [{term.start}:{term.stop}]" for term in contract.observation_terms)
     inside: dict[str, Any] = {f"memory {memory.name}": _start(memory) for memory in contract.memories}
@@ -111,7 +111,7 @@ def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
 
 
 def _distances(old: Controller, new: Controller, trace: GoldenTrace | None) -> dict[str, float] | None:
-    """The largest difference of each output that both files have; None if a file cannot take the inputs."""
+    """The largest difference of each output that both files have; None if the traced inputs do not fit a file."""
     if trace is None:
         return None
     inputs = trace.input_arrays()

@@ -1,4 +1,4 @@
-"""What an evaluation says of frozen tensors that have changed."""
+"""Reports frozen tensors that changed during an evaluation."""
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,11 +10,11 @@ from exploy.verify.session_wrapper import SessionWrapper
 
 
 class FrozenNotes:
-    """Notes, step by step, which tensors are no longer what the file keeps.
+    """Notes at each step which tensors differ from the value in the file.
 
     Args:
         env: The environment.
-        session: The file, with the actor where it is known.
+        session: The file, with the actor if known.
     """
 
     def __init__(self, env: ExportableEnvironment, session: SessionWrapper):
@@ -23,7 +23,7 @@ class FrozenNotes:
         self.changed: dict[str, int] = {}
 
     def __call__(self, step: int) -> None:
-        """Look at every tensor that has not changed yet."""
+        """Check every tensor that has not changed yet."""
         for change in self._watch.changes(lambda frozen: frozen.name not in self.changed):
             self.changed[change.frozen.name] = step
 
@@ -32,7 +32,7 @@ class FrozenNotes:
 
         Args:
             console: Where to print.
-            agrees: Whether the file agreed with the environment all the same.
+            agrees: Whether the file agreed with the environment anyway.
         """
         for frozen in self._frozen:
             step = self.changed.get(frozen.name)
@@ -49,5 +49,5 @@ def _advice(frozen: Frozen, agrees: bool) -> str:
     if frozen.declared is not None:
         return f"it was declared as the constant {frozen.declared}"
     if agrees:
-        return "no output has shown it yet; register it as an Input or Memory, or declare it with add_constant()"
+        return "no output differs yet; register it as an Input or Memory, or declare it with add_constant()"
     return "register it as an Input or Memory"

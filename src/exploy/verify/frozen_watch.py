@@ -1,4 +1,4 @@
-"""Watches the tensors that a program or file keeps as constants while the environment moves on."""
+"""Watches tensors that a program or file stores as constants while the environment is stepped."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from exploy.live.roots import live_objects
 
 
 class FrozenItem(Protocol):
-    """A tensor that is kept with the value that it had: a program's `FrozenTensor`, or a contract's `Frozen`."""
+    """A tensor with its value at the export: a `FrozenTensor` of a program or a `Frozen` of a contract."""
 
     @property
     def name(self) -> str:
-        """The path that leads to it."""
+        """The attribute path of the tensor."""
 
     def changed_elements(self, now: np.ndarray) -> np.ndarray | None:
-        """Flags for the elements that are frozen and have another value now; None if there are none."""
+        """Flags for the frozen elements whose value has changed; None if no element has changed."""
 
 
 Item = TypeVar("Item", bound=FrozenItem)
@@ -28,7 +28,7 @@ Item = TypeVar("Item", bound=FrozenItem)
 
 @dataclass(frozen=True)
 class FrozenChange(Generic[Item]):
-    """A frozen tensor that has another value by now, and which of its elements, as flags, have."""
+    """A frozen tensor whose value has changed; `elements` are flags for the changed elements."""
 
     frozen: Item
     now: np.ndarray
@@ -36,13 +36,13 @@ class FrozenChange(Generic[Item]):
 
 
 class FrozenWatch(Generic[Item]):
-    """Tells which frozen tensors are no longer what is kept of them.
+    """Finds frozen tensors that differ from their stored value.
 
-    Each is looked up anew by its path, since environments replace tensors and the objects that hold them.
+    Tensors are looked up by path every time, because environments replace tensors and the objects that hold them.
 
     Args:
         env: The environment.
-        actor: The actor, where it is known.
+        actor: The actor, if known.
         frozen: The tensors to watch.
     """
 
@@ -52,7 +52,7 @@ class FrozenWatch(Generic[Item]):
         self._frozen = frozen
 
     def changes(self, wanted: Callable[[Item], bool] = lambda frozen: True) -> Iterator[FrozenChange[Item]]:
-        """Every wanted tensor that has changed; one that no path leads to any more is left out."""
+        """Every wanted tensor that has changed. Tensors whose path no longer exists are skipped."""
         roots = live_objects(self._env, self._actor)
         for frozen in self._frozen:
             now = as_array(live_value(frozen, roots)) if wanted(frozen) else None
@@ -62,12 +62,12 @@ class FrozenWatch(Generic[Item]):
 
 
 def live_value(frozen: FrozenItem, roots: dict[str, object]) -> object:
-    """The tensor or array that is frozen, as it is now; None where no path leads to it any more."""
+    """The current tensor or array of a frozen item; None if its path no longer exists."""
     memory: object = getattr(frozen, "live", None)
     return memory if memory is not None else resolve_in(roots, frozen.name)
 
 
 def as_array(live: object) -> np.ndarray | None:
-    """The values of a tensor or array, without a copy where that can be; None of anything else."""
+    """A tensor or array as a numpy array, without a copy if possible; None for any other object."""
     array = live.detach().cpu().numpy() if isinstance(live, torch.Tensor) else live
     return array if isinstance(array, np.ndarray) else None

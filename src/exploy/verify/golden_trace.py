@@ -1,4 +1,4 @@
-"""Records the trace that a file is tested by where there is neither simulator nor torch."""
+"""Records the trace that is used to test a file without simulator and torch."""
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from exploy.environment.tensor_copies import to_numpy
 MAX_BYTES = 1 << 18
 _MAX_TICKS = 200
 _POLICY_STEPS = 3
-_TOLERANCE = 1e-4  # other processors add up in another order than the one that the trace was made on
+_TOLERANCE = 1e-4  # other processors may add numbers in a different order
 _ROUNDINGS = 10
 _DISTURBANCE = 1e-5
 
@@ -21,11 +21,14 @@ Steps = list[tuple[Values, Values]]
 
 
 def record_trace(program: Program, contract: Contract) -> GoldenTrace | None:
-    """Some policy steps with their sub-steps, memories fed back, all outputs from the torch program.
+    """Record some policy steps with their sub-steps; memories are fed back, outputs come from the torch program.
 
-    The first tick has the values that were found, the others have values around them, unless the program cannot be
-    computed at such. It ends where a chaotic memory would let rounding errors show. None if a single tick takes more
-    than MAX_BYTES, or there is no output that could be compared.
+    The first tick uses the current input values. Later ticks use random values around them, or the current values if
+    the program cannot be computed with random ones. The trace ends before a chaotic memory amplifies rounding errors
+    beyond the tolerance.
+
+    Returns:
+        The trace; None if a single tick takes more than MAX_BYTES, or no output can be compared.
     """
     inputs = [port.name for port in contract.inputs if port.kind not in PortKind.FILLED_BY_THE_CONTROLLER]
     memories = {memory.output_name for memory in program.memories}
@@ -53,10 +56,10 @@ def _bytes_a_tick(program: Program, inputs: list[str], outputs: list[str]) -> in
 
 
 def _run(program: Program, contract: Contract, ticks: int, error: float) -> Steps:
-    """Compute ticks, memories being off by a relative error after the first."""
+    """Compute ticks; after the first one, a relative error is added to the memories."""
     try:
         return _run_at(around, program, contract, ticks, error)
-    except Exception:  # an index, say, that is valid at the value found only
+    except Exception:  # for example an index that is only valid at the current value
         return _run_at(as_found, program, contract, ticks, error)
 
 
@@ -79,7 +82,7 @@ def _run_at(variation: Variation, program: Program, contract: Contract, ticks: i
 
 
 def _predictable(steps: Steps, disturbed: Steps, outputs: list[str], tolerance: float) -> int:
-    """For how many ticks errors of memories stay small; one at least, which starts from memories without any."""
+    """Number of ticks until a memory error exceeds the tolerance; at least 1, since the first tick has no error."""
     for tick, ((_, results), (_, others)) in enumerate(zip(steps, disturbed, strict=True)):
         if any(difference(results[name], others[name], tolerance, tolerance, by_largest=True) for name in outputs):
             return max(1, tick)

@@ -1,4 +1,4 @@
-"""The check that every export of a policy alone makes of its file: against the policy itself."""
+"""The check of every exported policy file: against the policy itself."""
 
 from collections.abc import Set
 
@@ -19,15 +19,15 @@ _BATCHES = (1, 2, 5)
 
 
 def verify_against_policy(policy: Policy, data: bytes, random_outputs: Set[str], precision: float) -> None:
-    """Let the controller that runs on robots run the file beside the policy, from random observations.
+    """Run the file in the robot controller and compare it with the policy, on random observations.
 
-    A file that leaves the number of robots open is run for several numbers of them.
+    A file with a dynamic batch size is run with several batch sizes.
 
     Args:
         policy: The policy, in evaluation mode.
         data: The bytes of the file.
-        random_outputs: Outputs that random numbers reach, which are not compared.
-        precision: The relative resolution of the floats in it.
+        random_outputs: Outputs that depend on random numbers. They are not compared.
+        precision: The relative resolution of the floats in the policy.
 
     Raises:
         VerificationError: If an output or a memory differs; the message names it.
@@ -40,15 +40,15 @@ def verify_against_policy(policy: Policy, data: bytes, random_outputs: Set[str],
 
 
 def require_working_policy(policy: Policy) -> None:
-    """Refuse a policy that cannot be computed at all, or has lost its weights.
+    """Raise if a policy cannot be computed, or has NaN weights or outputs.
 
     Raises:
-        PolicyError: With what is not a number, or what a step raises.
+        PolicyError: With the names of the NaN tensors, or the error that a step raised.
     """
     tensors = [*policy.named_parameters(), *policy.named_buffers()]
     lost = [name for name, value in tensors if value.is_floating_point() and bool(value.isnan().any())]
     if lost:
-        raise PolicyError(f"The policy has weights that are not numbers (NaN): {', '.join(lost[:6])}.")
+        raise PolicyError(f"The policy has weights that are NaN: {', '.join(lost[:6])}.")
     generator = torch.Generator().manual_seed(0)
     inputs = tuple(item.draw(1, generator) for item in policy.inputs)
     shapes = ", ".join(f"{item.name} {list(value.shape)}" for item, value in zip(policy.inputs, inputs, strict=True))
@@ -63,7 +63,7 @@ def require_working_policy(policy: Policy) -> None:
         ) from error
     wrong = [name for name, value in zip(policy.outputs, outputs, strict=True) if bool(value.isnan().any())]
     if wrong:
-        raise PolicyError(f"The policy gives {', '.join(wrong)} that are not numbers (NaN) from {shapes}.")
+        raise PolicyError(f"The policy returns NaN in {', '.join(wrong)} for {shapes}.")
 
 
 def _verify_at(policy: Policy, data: bytes, batch: int, random_outputs: Set[str], rtol: float) -> None:
@@ -82,7 +82,7 @@ def _verify_at(policy: Policy, data: bytes, batch: int, random_outputs: Set[str]
 
 
 def _input(item: PolicyInput, batch: int, generator: torch.Generator, step: int) -> torch.Tensor:
-    """A random value, or what the controller puts there itself."""
+    """A random value, or the value that the controller sets itself."""
     value = item.draw(batch, generator)
     return torch.full_like(value, step == 0) if item.kind == PortKind.IS_INIT else value
 
@@ -92,5 +92,6 @@ def _compare(name: str, expected: np.ndarray, got: np.ndarray, step: int, rtol: 
     if found is not None:
         raise VerificationError(
             f"The file does not agree with the policy: output {name!r}, {found} (step {step}). Nothing was written. "
-            "A reason can be Python state that the policy changes, or an operator whose ONNX form is another."
+            "Possible reasons: Python state that the policy changes, or an operator that computes something different "
+            "in ONNX."
         )

@@ -1,4 +1,4 @@
-"""ONNX Runtime inference session management."""
+"""ONNX Runtime inference sessions."""
 
 import contextlib
 import os
@@ -24,9 +24,9 @@ class SessionWrapper:
     Args:
         onnx_folder: The folder that contains the file.
         onnx_file_name: The name of the file.
-        actor: The original actor, kept for comparison; not needed for inference.
+        actor: The original actor, for comparison; not needed for inference.
         optimize: Let onnxruntime optimise the graph, and write the result to `debug/…_optimized.onnx`
-            where that folder can be written to. If False, the graph runs as it is and nothing is written.
+            if that folder is writable. If False, the graph is not optimised and nothing is written.
 
     Raises:
         FileFormatError: If the file does not exist or onnxruntime cannot load it.
@@ -43,7 +43,7 @@ class SessionWrapper:
         if not self._path.is_file() and not onnx_file_name.endswith(".onnx"):
             self._path = self._path.with_name(f"{onnx_file_name}.onnx")
         if not self._path.is_file():
-            raise FileFormatError(f"There is no file {self._path}. Export it first, or check folder and name.")
+            raise FileFormatError(f"File not found: {self._path}. Export it first, or check the folder and file name.")
         self._session = _open_optimized(self._path) if optimize else open_session(self._path, optimize=False)
         self._actor = actor
         self._contract = read_contract(self._session)
@@ -59,36 +59,36 @@ class SessionWrapper:
 
     @property
     def label(self) -> str:
-        """What messages call the file."""
+        """Name of the file for messages."""
         return str(self._path)
 
     @property
     def contract(self) -> "Contract | None":
-        """What the file says about itself; None where it was not made by exploy."""
+        """The contract of the file; None if it was not made by exploy."""
         return self._contract
 
     @property
     def input_names(self) -> list[str]:
-        """Names of the inputs that the file needs."""
+        """Names of the inputs of the file."""
         return list(self._inputs)
 
     @property
     def output_names(self) -> list[str]:
-        """Names of the outputs that the file gives."""
+        """Names of the outputs of the file."""
         return list(self._outputs)
 
     def __call__(self, /, **kwargs: Any) -> list[np.ndarray]:
         """Run inference.
 
         Args:
-            **kwargs: Values by input name, `ctx.step_count` included. Inputs that were registered but left out of the
-                file because nothing depends on them are taken and ignored.
+            **kwargs: Values by input name, including `ctx.step_count`. Registered inputs that are not in the file,
+                because no output depends on them, are ignored.
 
         Returns:
             The values of all outputs, in the order of the file.
 
         Raises:
-            RuntimeInputError: If an input is missing, unknown, or of another shape or type.
+            RuntimeInputError: If an input is missing or unknown, or has the wrong shape or type.
         """
         ignored = set(self._contract.unused_inputs) if self._contract else set()
         unknown = [name for name in kwargs if name not in self._inputs and name not in ignored]
@@ -105,13 +105,13 @@ class SessionWrapper:
         return list(results)
 
     def run(self, step_count: int, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Run inference with a step count and values by name, of which those that the file does not take are ignored.
+        """Run inference with a step count and values by name. Values that are not inputs of the file are ignored.
 
         Returns:
             The values of all outputs, by name.
 
         Raises:
-            RuntimeInputError: If an input is missing, or of another shape or type.
+            RuntimeInputError: If an input is missing, or has the wrong shape or type.
         """
         taken = {name: value for name, value in values.items() if name in self._inputs}
         self(**taken, **({STEP_COUNT: np.array(step_count, dtype=np.int32)} if STEP_COUNT in self._inputs else {}))
@@ -122,7 +122,7 @@ class SessionWrapper:
         return self._actor
 
     def get_output_value(self, output_name: str) -> np.ndarray:
-        """The value of one output in the last run; zeros before the first run and after a reset.
+        """The value of one output of the last run; zeros before the first run and after a reset.
 
         Raises:
             KeyError: If the file has no such output.
@@ -132,7 +132,7 @@ class SessionWrapper:
         return self._results[output_name]
 
     def reset(self) -> None:
-        """Forget the results of the last run: outputs read zero until the next. Arrays handed out are not touched."""
+        """Set all outputs to zero until the next run. Arrays that were returned earlier are not changed."""
         self._results = {
             name: np.zeros([_size(size) for size in item.shape], dtype=NUMPY_TYPES.get(item.type, np.float32))
             for name, item in self._outputs.items()
@@ -154,12 +154,12 @@ class SessionWrapper:
 
 
 def _array(value: Any, dtype: np.dtype) -> np.ndarray:
-    """An array of the value; a plain Python number takes the type that is asked for."""
+    """Convert a value to an array. Python numbers are converted to `dtype`."""
     return np.array(value, dtype) if isinstance(value, bool | int | float) else np.asarray(value)
 
 
 def _fits(shape: tuple[int, ...], expected: list[Any]) -> bool:
-    """Whether a shape is the expected one, whose sizes may be names that stand for any number."""
+    """Whether a shape is the expected one. An expected size that is a string matches any size."""
     if len(shape) != len(expected):
         return False
     return all(size == wanted or isinstance(wanted, str) for size, wanted in zip(shape, expected, strict=True))
@@ -170,7 +170,7 @@ def _size(size: Any) -> int:
 
 
 def _open_optimized(path: Path) -> onnxruntime.InferenceSession:
-    """Open a file with an optimised graph, and keep that graph in `debug/` where it can be written."""
+    """Open a file with an optimised graph, and write that graph to `debug/` if it is writable."""
     folder = path.parent / "debug"
     is_new = not folder.exists()
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What is stepped beside an environment, tick by tick from named values: an exported file, or a captured program."""
+"""Files and captured programs that are stepped side by side with an environment."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -15,7 +15,7 @@ Values = dict[str, np.ndarray]
 
 
 class CannotRunError(Exception):
-    """A step cannot be computed from some values."""
+    """A step cannot be computed from the given values."""
 
 
 class Stepped(Protocol):
@@ -23,22 +23,22 @@ class Stepped(Protocol):
 
     @property
     def label(self) -> str:
-        """What to call it in messages."""
+        """Name for messages."""
 
     @property
     def contract(self) -> Contract | None:
-        """Its description of itself."""
+        """The contract; None if there is none."""
 
     def run(self, step_count: int, values: Mapping[str, np.ndarray]) -> Values:
-        """All outputs of a policy step or a sub-step, by the step count; values that it does not read are ignored."""
+        """Compute all outputs of the policy step or sub-step that the step count selects. Other values are ignored."""
 
 
 class SteppedRunners:
-    """A policy step and a sub-step that something computes.
+    """A policy step and a sub-step, each computed by a `StepRunner`.
 
     Args:
-        label: What to call them in messages.
-        contract: Their description.
+        label: Name for messages.
+        contract: The contract of both steps.
         runners: The policy step and the sub-step.
     """
 
@@ -48,7 +48,9 @@ class SteppedRunners:
         self._runners = runners
 
     def run(self, step_count: int, values: Mapping[str, np.ndarray]) -> Values:
-        """All outputs of one step: memories that it does not write as they came, what else it does not compute zero.
+        """Compute all outputs of one step.
+
+        Memories that the step does not write keep their input value. Other outputs that it does not compute are zero.
 
         Raises:
             CannotRunError: If the step cannot be computed from these values.
@@ -66,7 +68,7 @@ class SteppedRunners:
 
 
 def stepped_file(data: bytes) -> SteppedRunners:
-    """A file as it is, whole, whatever its backend.
+    """Open a whole file of any backend.
 
     Raises:
         LoweringError: If the file cannot be loaded.

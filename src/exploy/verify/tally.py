@@ -1,4 +1,4 @@
-"""Keeps count of comparisons and prints them as a table."""
+"""Counts comparisons and prints them as a table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from exploy.comparison import Difference, absolute_error, difference
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Where an output was first found to differ."""
+    """The first difference of an output."""
 
     step: int
     sub_step: int
@@ -27,7 +27,7 @@ class Mismatch:
 
 @dataclass
 class OutputTally:
-    """What is known of one output."""
+    """The comparisons of one output."""
 
     compared: int = 0
     mismatches: int = 0
@@ -37,7 +37,7 @@ class OutputTally:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One value of the environment, and what was computed beside it."""
+    """One value of the environment (`expected`) and of the file or program (`got`)."""
 
     name: str
     expected: np.ndarray
@@ -48,7 +48,7 @@ class Comparison:
 
 @dataclass
 class Tally:
-    """All comparisons of an evaluation; `on_comparison` is called with each before it is judged."""
+    """All comparisons of an evaluation; `on_comparison` is called with each one before it is evaluated."""
 
     atol: float
     rtol: float
@@ -69,7 +69,7 @@ class Tally:
         return sum(output.mismatches for output in self.outputs.values())
 
     def compare(self, name: str, expected: np.ndarray, got: np.ndarray, step: int, sub_step: int) -> None:
-        """Compare one value with the environment's and remember the result."""
+        """Compare one value with that of the environment and store the result."""
         self.on_comparison(Comparison(name, expected, got, step, sub_step))
         output = self.outputs.setdefault(name, OutputTally())
         output.compared += 1
@@ -91,7 +91,7 @@ class Tally:
         elif self.mismatches:
             console.print(f"The file does NOT agree with the environment ({steps} steps).")
         else:
-            console.print("Nothing could be compared, so nothing is proven.")
+            console.print("No output could be compared, so the file is not verified.")
         console.print(self._table())
 
     def _table(self) -> Table:

@@ -1,1 +1,1 @@
-"""What is found in the evidence: a module for each kind of thing that can be wrong."""
+"""Detectors that turn evidence into findings, one module for each kind of error."""

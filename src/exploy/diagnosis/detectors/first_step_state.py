@@ -1,8 +1,8 @@
-"""Findings about state that comes to be, or goes stale, only after the first policy step.
+"""Findings about state that is created, or becomes stale, after the first policy step.
 
-A capture sees the first policy step. A cache that was empty then, or a hidden state that was None, looks fine in it. So
-program and environment are compared with the simulator standing still; if they differ, the environment is captured
-once more after a step, and what is frozen then and was not before is the reason.
+A capture records the first policy step. It does not show a problem with a cache that was empty then, or a hidden state
+that was None. So program and environment are compared without stepping the simulator. If they differ, the environment
+is captured again after a step. Tensors that are frozen only in the second capture are the cause.
 """
 
 import warnings
@@ -27,12 +27,12 @@ from exploy.verify.export_checks import compare_with_environment
 
 
 def standing_still_difference(examination: Examination, stepped: SteppedProgram, snapshot: Snapshot) -> str | None:
-    """How program and environment differ over some steps in which no simulator moves; None if they do not.
+    """How program and environment differ over some steps without the simulator; None if they agree.
 
     Args:
-        examination: The environment, as it was captured.
+        examination: The captured environment.
         stepped: The captured program.
-        snapshot: The environment, as it is.
+        snapshot: A snapshot of the current environment.
     """
     experiments = examination.experiments
     try:
@@ -45,7 +45,7 @@ def standing_still_difference(examination: Examination, stepped: SteppedProgram,
 
 
 def first_step_findings(examination: Examination) -> list[Finding]:
-    """What is frozen only if the environment is captured after its first policy step."""
+    """Tensors that are frozen only if the environment is captured after its first policy step."""
     experiments = examination.experiments
     known = {item.name for item in examination.program.frozen_and_weights}
     with experiments.trial():
@@ -60,7 +60,7 @@ def first_step_findings(examination: Examination) -> list[Finding]:
 
 
 def _depends_on_inputs(experiments: Experiments, frozen: FrozenTensor) -> bool:
-    """Whether a tensor that the first policy step makes is another one where the Inputs have other values."""
+    """Whether a tensor that the first policy step creates depends on the values of the Inputs."""
     with experiments.trial():
         generator = torch.Generator().manual_seed(0)
         for component in experiments.env.context_manager().get_input_components():
@@ -76,7 +76,7 @@ def _finding(examination: Examination, frozen: FrozenTensor) -> Finding:
     values_before = examination.python_before
     warm = Experiments(examination.experiments.env, examination.experiments.actor)
     if frozen.is_written or _is_written_by_a_step(warm, frozen):
-        what = "not there at export, made at the first policy step and read in the next; the file would not know it"
+        what = "created by the first policy step and read in the next; missing at export, so the file does not have it"
         return Finding.of(FindingKind.MISSING_MEMORY, frozen.name, what, where, _late_memory(examination, warm, frozen))
     values = [
         (attr_path, values_before[attr_path])
@@ -85,9 +85,9 @@ def _finding(examination: Examination, frozen: FrozenTensor) -> Finding:
     ]
     values.append((frozen.name, values_before.get(frozen.name, ABSENT)))
     refresh = find_refreshes(warm, [Probe(frozen, tuple(values))]).get(frozen.name)
-    what = "a cache, which was computed at export and is not computed again while the simulator stands still"
+    what = "a cache that was computed at export and is not computed again unless the simulator is stepped"
     if refresh is None:
-        advice = f"# let a Connection make the environment compute {frozen.name} anew"
+        advice = f"# add a Connection that makes the environment compute {frozen.name} again"
         return Finding.of(FindingKind.STALE_CACHE, frozen.name, what, where, advice)
     what += f"; it is computed {refresh.condition}"
     return Finding.of(FindingKind.STALE_CACHE, frozen.name, what, where, refresh.suggestion)

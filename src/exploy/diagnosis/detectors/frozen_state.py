@@ -1,4 +1,4 @@
-"""Findings about tensors that the file would keep as constants."""
+"""Findings about tensors that would be constants in the file."""
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from exploy.live.location import UNKNOWN
 
 
 def frozen_findings(examination: Examination) -> list[Finding]:
-    """Unregistered inputs, missing memories, stale caches, and constants that are just that."""
+    """Unregistered inputs, missing memories, stale caches, and real constants."""
     refreshes = find_refreshes(examination.experiments, examination.probes)
     twins = detached_inputs(examination, examination.suspects)
     findings = []
@@ -30,7 +30,7 @@ def frozen_findings(examination: Examination) -> list[Finding]:
         elif role is Role.IRRELEVANT:
             findings.append(_constant(frozen, "changed, but no result depends on it"))
         elif role is Role.CONSTANT and not frozen.is_weight:
-            findings.append(_constant(frozen, "read, and never changed"))
+            findings.append(_constant(frozen, "read but never changed"))
     return findings
 
 
@@ -39,7 +39,7 @@ def _constant(frozen: FrozenTensor, what: str) -> Finding:
 
 
 def _missing_memory(examination: Examination, frozen: FrozenTensor) -> Finding:
-    what = "written in one policy step and read in the next; the file would read the value of the export each time"
+    what = "written in one policy step and read in the next; the file would always read the value from the export"
     return Finding.of(
         FindingKind.MISSING_MEMORY, _name(frozen), what, _where(frozen), _registration(examination, frozen, "Memory")
     )
@@ -47,7 +47,7 @@ def _missing_memory(examination: Examination, frozen: FrozenTensor) -> Finding:
 
 def _unregistered_input(examination: Examination, frozen: FrozenTensor, twin: str | None) -> Finding:
     if frozen.is_weight:
-        suggestion = f"# stop {frozen.name} from being updated in prepare_export(), or register it as an Input"
+        suggestion = f"# disable updates of {frozen.name} in prepare_export(), or register it as an Input"
     elif twin is not None:
         suggestion = examination.suggest("Input", frozen.name, twin)
     else:
@@ -58,7 +58,7 @@ def _unregistered_input(examination: Examination, frozen: FrozenTensor, twin: st
 
 
 def _stale_cache(examination: Examination, frozen: FrozenTensor, refresh: Refresh) -> Finding:
-    what = f"{_what_happened(examination, frozen)} It is a cache, computed anew {refresh.condition}."
+    what = f"{_what_happened(examination, frozen)} It is a cache that is computed again {refresh.condition}."
     return Finding.of(FindingKind.STALE_CACHE, _name(frozen), what, _where(frozen), refresh.suggestion)
 
 
@@ -85,14 +85,14 @@ def _where(frozen: FrozenTensor) -> str:
 
 def _name(frozen: FrozenTensor) -> str:
     if frozen.live is not None:
-        return "a tensor that no attribute holds"
+        return "a tensor that is not stored in an attribute"
     slices = _slices(frozen)
     return f"{frozen.name}{slices[0]}" if slices is not None and len(slices) == 1 else frozen.name
 
 
 def _registration(examination: Examination, frozen: FrozenTensor, kind: str) -> str:
     if frozen.live is not None:
-        return f"# keep the tensor that is read at {frozen.where} as an attribute, and register it: {kind}(…)"
+        return f"# store the tensor that is read at {frozen.where} in an attribute, and register it: {kind}(…)"
     if not _is_partly_registered(examination, frozen):
         is_memory = kind == "Memory"
         return (
@@ -102,7 +102,7 @@ def _registration(examination: Examination, frozen: FrozenTensor, kind: str) -> 
         )
     slices = _slices(frozen)
     if slices is None:
-        return f"# register the rest of {frozen.name} as well, or all of it as one {kind}"
+        return f"# register the rest of {frozen.name} too, or all of it as one {kind}"
     return "\n".join(examination.suggest(kind, f"{frozen.name}{part}") for part in slices)
 
 
@@ -115,7 +115,7 @@ def _is_partly_registered(examination: Examination, frozen: FrozenTensor) -> boo
 
 
 def _slices(frozen: FrozenTensor) -> list[str] | None:
-    """What is frozen of a tensor as slices of its last axis; None where it is all of it, or no such slices."""
+    """The frozen elements as slices of the last axis; None if all are frozen, or if slices cannot express them."""
     if frozen.elements is None or not frozen.shape:
         return None
     held = np.zeros(int(np.prod(frozen.shape)), dtype=bool)

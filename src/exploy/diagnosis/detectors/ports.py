@@ -12,7 +12,7 @@ from exploy.live.location import definition
 
 
 def port_findings(examination: Examination) -> list[Finding]:
-    """What is to be said about the ports of the program."""
+    """All findings about the ports of the program."""
     return [
         *_unread(examination),
         *_constant_outputs(examination),
@@ -23,7 +23,7 @@ def port_findings(examination: Examination) -> list[Finding]:
 
 
 def detached_inputs(examination: Examination, suspects: list[FrozenTensor]) -> dict[str, str]:
-    """Detached Inputs that have the value of a frozen tensor: the Input's name by that of the tensor."""
+    """Detached Inputs with the same value as a frozen tensor: name of the Input by name of the tensor."""
     twins: dict[str, str] = {}
     for item in examination.experiments.env.context_manager().get_input_components():
         value = examination.experiments.fetch(item)
@@ -49,20 +49,20 @@ def _unread(examination: Examination) -> list[Finding]:
         if _is_detached(examination, item):
             findings.append(_detached(examination, item, where))
         else:
-            what = "nothing reads it" + ("" if own else "; the export leaves it out")
-            advice = f"# remove {item}, or let its callback return the tensor that the environment reads"
+            what = "it is not read" + ("" if own else "; the export leaves it out")
+            advice = f"# remove {item}, or make its callback return the tensor that the environment reads"
             findings.append(Finding.of(FindingKind.UNUSED, item.input_name, what, where, advice))
     return findings
 
 
 def _detached(examination: Examination, item: Input, where: str) -> Finding:
     kind = "Memory" if isinstance(item, Memory) else "Input"
-    what = "its callback makes a new tensor at each call, which nothing reads"
+    what = "its callback returns a new tensor at each call, which is not read"
     held = _tensors_like(examination, item.fetch())
     if len(held) == 1:
         suggestion = examination.suggest(kind, held[0], item.name)
     else:
-        suggestion = f"# let the callback of {item} return the tensor that the environment itself reads"
+        suggestion = f"# make the callback of {item} return the tensor that the environment reads"
     return Finding.of(FindingKind.DETACHED, item.input_name, what, where, suggestion)
 
 
@@ -74,7 +74,7 @@ def _is_detached(examination: Examination, item: Input) -> bool:
 
 
 def _tensors_like(examination: Examination, value: torch.Tensor) -> list[str]:
-    """Paths of frozen tensors with the value of a tensor."""
+    """Paths of frozen tensors that are equal to a tensor."""
     attr_paths = []
     for frozen in examination.program.frozen:
         live = examination.experiments.live(frozen)
@@ -93,7 +93,7 @@ def _constant_outputs(examination: Examination) -> list[Finding]:
         if not isinstance(item, Memory) and _is_constant(examination, item.output_name)
     ]
     findings = [_constant_output(examination, item) for item in constant]
-    what = "depends on no Input and no Memory, so that it is the same at each step"
+    what = "depends on no Input and no Memory, so it is the same at each step"
     return findings + [
         Finding.of(
             FindingKind.CONSTANT_OUTPUT, name, what, suggestion="# register the tensors that the observations read"
@@ -110,13 +110,13 @@ def _is_constant(examination: Examination, name: str) -> bool:
 
 
 def _constant_output(examination: Examination, item: Output) -> Finding:
-    what = "depends on no Input and no Memory, so that it is the same at each step"
+    what = "depends on no Input and no Memory, so it is the same at each step"
     moved = [
         attr_path
         for attr_path, shape in moved_by_actions(examination.experiments).items()
         if shape == tuple(item.value.shape)
     ]
-    suggestion = f"# let the callback of {item} return the tensor that apply_actions() writes"
+    suggestion = f"# make the callback of {item} return the tensor that apply_actions() writes"
     if moved:
         suggestion = examination.suggest("Output", moved[0], item.name)
     return Finding.of(FindingKind.CONSTANT_OUTPUT, item.output_name, what, definition(item.get_from_env_cb), suggestion)
@@ -130,7 +130,7 @@ def _unused_actions(examination: Examination) -> list[Finding]:
     suggestion = (
         examination.suggest("Output", moved[0]) if moved else "# register what apply_actions() writes as an Output"
     )
-    what = "no Output takes them up, so that the file gives the raw actions only"
+    what = "no Output depends on them, so the file only returns the raw actions"
     where = definition(type(examination.experiments.env).process_actions)
     return [Finding.of(FindingKind.UNUSED, ACTIONS, what, where, suggestion)]
 
@@ -153,9 +153,9 @@ def _unread_constants(examination: Examination) -> list[Finding]:
         Finding.of(
             FindingKind.UNUSED,
             constant.name,
-            "declared as a constant, but nothing reads the tensor that its callback returns",
+            "declared as a constant, but the tensor that its callback returns is not read",
             definition(constant.get_from_env_cb),
-            f"# remove {constant}, or let its callback return the tensor that the environment reads",
+            f"# remove {constant}, or make its callback return the tensor that the environment reads",
         )
         for constant in examination.experiments.env.context_manager().get_constants()
         if constant.name not in read
@@ -163,7 +163,7 @@ def _unread_constants(examination: Examination) -> list[Finding]:
 
 
 def _sources(examination: Examination, leave_out: str | None) -> Sources:
-    """What all results but one are computed from."""
+    """The sources of all results except one."""
     found = Sources()
     for step in examination.program.sources:
         for name, sources in step.items():

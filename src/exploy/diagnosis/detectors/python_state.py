@@ -1,4 +1,4 @@
-"""Findings about Python numbers, flags and texts that the pipeline reads and that change as the environment moves."""
+"""Findings about Python numbers, flags and strings that the pipeline reads and that change between steps."""
 
 import torch
 
@@ -15,7 +15,7 @@ _MAX_CAPTURES = 8
 
 
 def python_findings(examination: Examination) -> list[Finding]:
-    """Python values that changed during the steps, and whose other values give other results when they are put in."""
+    """Python values that changed during the steps and that results depend on."""
     experiments, evidence = examination.experiments, examination.evidence
     before = {attr_path: evidence.python_before[attr_path] for attr_path in evidence.python_after}
     if not before:
@@ -24,7 +24,7 @@ def python_findings(examination: Examination) -> list[Finding]:
         now = experiments.results_with({}, snapshot)
         again = experiments.results_with({}, snapshot)
         if now is None or again is None or not same_results(now, again):
-            return []  # something cannot be taken back, so that nothing can be concluded
+            return []  # not everything can be restored, so results cannot be compared
         suspects = [
             values for values in (before, evidence.python_after) if _matters(examination, values, now, snapshot)
         ]
@@ -45,14 +45,14 @@ def python_findings(examination: Examination) -> list[Finding]:
 
 
 def _matters(examination: Examination, values: dict[str, object], now: Results, snapshot: Snapshot) -> bool:
-    """Whether results are others with some values put in; a failure proves nothing, unless there are several."""
+    """Whether results change if values are set. An error counts as a change only for several values."""
     results = examination.experiments.results_with(values, snapshot)
     return len(values) > 1 if results is None else not same_results(now, results)
 
 
 def _finding(examination: Examination, attr_path: str, where: str, may_capture: bool, snapshot: Snapshot) -> Finding:
     before, after = examination.evidence.python_before[attr_path], examination.evidence.python_after[attr_path]
-    what = f"results depend on this Python value, which was {before!r} at export and later {after!r}"
+    what = f"results depend on this Python value, which changed from {before!r} at export to {after!r}"
     kind = "Memory" if attr_path in examination.own_changes.python else "Input"
     statement = f"{attr_path} = torch.tensor({attr_path})"
     if may_capture and _works_as_tensor(examination, attr_path, kind, statement, snapshot):
@@ -70,12 +70,12 @@ def _calls(examination: Examination) -> Calls:
 
 
 def _attribute(attr_path: str) -> str:
-    """The last attribute of a path, without the keys behind it."""
+    """The last attribute of a path, without keys."""
     return attr_path.partition("[")[0].rpartition(".")[2]
 
 
 def _works_as_tensor(examination: Examination, attr_path: str, kind: str, statement: str, snapshot: Snapshot) -> bool:
-    """Whether the pipeline can be captured, and reads the port, once the number is in a tensor; tried out."""
+    """Try whether the pipeline can be captured and reads the port if the number is stored in a tensor."""
     before = examination.evidence.python_before[attr_path]
     if not isinstance(before, int | float) or isinstance(before, bool):
         return False

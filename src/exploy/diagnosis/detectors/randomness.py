@@ -23,7 +23,7 @@ _NOISY_NAMES = re.compile(r"nois[ey]|corrupt|random|perturb|jitter", re.IGNORECA
 
 
 def random_findings(examination: Examination) -> list[Finding]:
-    """Random operators that results depend on, and random numbers of numpy and Python in the observations."""
+    """Random torch operators, and random numbers from numpy and Python, that results depend on."""
     operators = examination.program.random_operators
     findings = [
         _in_actor(examination, item) if item.stage == ACT else _in_environment(examination, item) for item in operators
@@ -34,7 +34,7 @@ def random_findings(examination: Examination) -> list[Finding]:
 
 
 def in_words(operator: RandomOperator) -> tuple[str, str]:
-    """What the environment does where it draws random numbers, and what to call them."""
+    """Text for the stage that draws the random numbers, and a name for the noise."""
     if operator.stage == OBSERVE:
         return "observations are computed", "observation noise"
     return "actions are processed", "action noise"
@@ -57,12 +57,12 @@ def _in_environment(examination: Examination, operator: RandomOperator) -> Findi
         tensor,
         f"random numbers are drawn with {operator.name} where {stage}",
         operator.where,
-        f"{switch} = False" if switch else f"# switch off {noise} before exporting, in prepare_export()",
+        f"{switch} = False" if switch else f"# disable {noise} before exporting, in prepare_export()",
     )
 
 
 def _switch(examination: Examination) -> str | None:
-    """A flag of the environment whose name speaks of noise, and without which none is drawn; found by trying."""
+    """Try flags of the environment with noise-related names; return the one that disables random numbers."""
     experiments = examination.experiments
     flags = [
         attr_path
@@ -90,13 +90,13 @@ class _RandomLog(TorchDispatchMode):
     is_random = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Look at an operator and run it."""
+        """Note whether an operator is random, and run it."""
         self.is_random |= torch.Tag.nondeterministic_seeded in func.tags
         return func(*args, **(kwargs or {}))
 
 
 def _hidden(examination: Examination) -> list[Finding]:
-    """Whether results depend on generators that torch knows nothing of."""
+    """Find results that depend on random generators outside of torch."""
     experiments = examination.experiments
     with experiments.trial() as snapshot:
         one = experiments.policy_step()
@@ -104,7 +104,7 @@ def _hidden(examination: Examination) -> list[Finding]:
         again = experiments.policy_step()
         snapshot.restore()
         if not same_results(one, again):
-            return []  # something cannot be taken back, so that nothing can be concluded
+            return []  # not everything can be restored, so results cannot be compared
         _advance_generators(snapshot)
         two = experiments.policy_step()
     different = [name for name, value in one[0].items() if not equal(value, two[0][name])]
@@ -119,15 +119,15 @@ def _hidden(examination: Examination) -> list[Finding]:
         Finding.of(
             FindingKind.RANDOM,
             different[0],
-            "random numbers of numpy or Python go into it; the file would keep those of the export",
+            "depends on random numbers from numpy or Python; the file would keep the numbers of the export",
             definition(stages.get(different[0], env.process_actions)),
-            "# switch off noise before exporting, in prepare_export()",
+            "# disable noise before exporting, in prepare_export()",
         )
     ]
 
 
 def _advance_generators(snapshot: Snapshot) -> None:
-    """Let every generator but torch's give other numbers from now on."""
+    """Change the state of all random generators except those of torch."""
     np.random.seed(_SEED)
     random.seed(_SEED)
     for generator in snapshot.generators:

@@ -1,4 +1,4 @@
-"""Findings about the decimation: how often the environment's own step applies actions."""
+"""Findings about the decimation: how many times a step of the environment applies actions."""
 
 import types
 from collections import Counter
@@ -20,26 +20,26 @@ _STEPS_TO_TRY = 3
 
 
 def stated_decimation_findings(examination: Examination) -> list[Finding]:
-    """Whether the decimation is a whole number of 1 or more.
+    """Check that the decimation is an integer of 1 or more.
 
     Raises:
-        Exception: Whatever the environment raises.
+        Exception: Any error that the environment raises.
     """
     env = examination.env
     try:
         validated_decimation(env)
     except InvalidEnvironmentError as error:
         what = str(error).removesuffix(".")
-        advice = "# let decimation be the number of simulation steps in a policy step"
+        advice = "# set decimation to the number of simulation steps in a policy step"
         return [Finding.of(FindingKind.WRONG_DECIMATION, "env.decimation", what, _defined_at(env), advice)]
     return []
 
 
 def calls_in_a_step(experiments: Experiments) -> Calls:
-    """The functions that a real step of the environment calls; none if the environment is reset in every step.
+    """The functions that a real step of the environment calls; empty if every step ends in a reset.
 
     Raises:
-        Exception: Whatever the environment raises.
+        Exception: Any error that the environment raises.
     """
     for _ in range(_STEPS_TO_TRY):
         with counted_calls() as in_step:
@@ -50,10 +50,10 @@ def calls_in_a_step(experiments: Experiments) -> Calls:
 
 
 def decimation_findings(examination: Examination) -> list[Finding]:
-    """Whether a step of the environment applies actions as often as its decimation says.
+    """Check that the number of times a step of the environment applies actions matches its decimation.
 
-    An environment that calls the hooks has shown its sub-steps. Of others, functions are counted that do all of what
-    apply_actions() does and that no other stage calls; nothing is found where the step does not call them.
+    If the environment calls the hooks, the sub-steps are known. Otherwise, calls of functions are counted that do all
+    the work of apply_actions() and that no other stage calls. If the step does not call them, there is no finding.
     """
     experiments, env, sub_steps = examination.experiments, examination.env, examination.evidence.sub_steps
     stated = validated_decimation(env)
@@ -75,7 +75,7 @@ def decimation_findings(examination: Examination) -> list[Finding]:
 
 
 def _calls_of_apply_actions(experiments: Experiments) -> Calls:
-    """Functions that do all of what apply_actions() does, and that no other stage calls; with the number of calls."""
+    """Functions that do all the work of apply_actions() and that no other stage calls, with the number of calls."""
     env = experiments.env
     with experiments.trial():
         with counted_calls() as elsewhere:
@@ -89,7 +89,7 @@ def _calls_of_apply_actions(experiments: Experiments) -> Calls:
 
 
 class _Callers(TorchDispatchMode):
-    """Finds the functions of the user's inside of which all torch operators are called; outermost first."""
+    """Finds the user functions from which all torch operators are called, outermost first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class _Callers(TorchDispatchMode):
         return [code for code in first if all(code in stack for stack in self._stacks)]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Note who calls an operator, and run it."""
+        """Note the callers of an operator, and run it."""
         self._stacks.append(calling_codes())
         return func(*args, **(kwargs or {}))
 

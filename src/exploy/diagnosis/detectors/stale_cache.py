@@ -1,7 +1,7 @@
-"""Finds out whether a tensor is a cache of the environment, and what makes the environment compute it anew.
+"""Finds out whether a tensor is a cache of the environment, and what makes the environment compute it again.
 
-A cache is told from a sensor by experiment: the Python values that stood at the time when the environment last computed
-it (a flag, a time stamp, a None) are put back one by one, until computing the observations computes it again.
+An experiment distinguishes a cache from a sensor: the Python values at the time of the last computation (a flag, a time
+stamp, a None) are restored one by one, until computing the observations also computes the tensor again.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _MAX_TRIALS = 64
 
 @dataclass(frozen=True)
 class Refresh:
-    """What makes an environment compute a cache anew: a value at a path; `seen` is the one that did so before."""
+    """A value at a path that makes an environment compute a cache again; `seen` is the value that was observed."""
 
     attr_path: str
     value: object
@@ -28,12 +28,12 @@ class Refresh:
 
     @property
     def condition(self) -> str:
-        """When the environment computes the cache anew."""
-        return f"when {self.attr_path} was {'not there' if self.seen is ABSENT else repr(self.seen)}"
+        """When the environment computes the cache again."""
+        return f"when {self.attr_path} is {'missing' if self.seen is ABSENT else repr(self.seen)}"
 
     @property
     def suggestion(self) -> str:
-        """A Connection, which runs before every step and sub-step."""
+        """Code that creates a Connection, which runs before every step and sub-step."""
         name = f"refresh_{name_from_attr_path(self.attr_path, ())}"
         if self.value is ABSENT:
             return f'Connection(name="{name}", getter=lambda: None, setter=lambda _: {removal(self.attr_path)})'
@@ -42,9 +42,9 @@ class Refresh:
 
 
 def find_refreshes(experiments: Experiments, probes: list[Probe]) -> dict[str, Refresh]:
-    """For those of some frozen tensors that are caches, by name: what makes the environment compute them anew.
+    """Find the frozen tensors that are caches, and what makes the environment compute each of them again, by name.
 
-    A tensor for which nothing is found is taken for no cache.
+    A tensor for which nothing is found is not treated as a cache.
     """
     found: dict[str, Refresh] = {}
     for values in dict.fromkeys(item.values for item in probes):
@@ -78,7 +78,7 @@ def _values_to_try(value: object) -> Iterator[object]:
 
 
 def _refreshed_by(experiments: Experiments, suspects: list[FrozenTensor], attr_path: str, value: object) -> list[str]:
-    """Which of some tensors, once spoilt, observations overwrite when there is another value at a path; tried twice."""
+    """Tensors that computing observations overwrites, tried twice, if a value is set at a path."""
     refreshed = suspects
     for _ in range(2):
         spoilt = {frozen.name: _overwritten(experiments.live(frozen)) for frozen in refreshed}
@@ -92,7 +92,7 @@ def _refreshed_by(experiments: Experiments, suspects: list[FrozenTensor], attr_p
 
 
 def _overwritten(tensor: object) -> torch.Tensor | None:
-    """Overwrite a tensor with something that nobody would compute, and return a copy of that."""
+    """Overwrite a tensor with an implausible value, and return a copy of that value."""
     if not isinstance(tensor, torch.Tensor):
         return None
     spoilt = ~tensor if tensor.dtype == torch.bool else torch.full_like(tensor, 77)

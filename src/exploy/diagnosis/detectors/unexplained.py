@@ -1,4 +1,4 @@
-"""The finding of last resort: program and environment differ, and nothing explains it."""
+"""The finding for differences between program and environment that no other finding explains."""
 
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind, Severity
@@ -7,7 +7,7 @@ _MAX_LISTED = 5
 
 
 def unexplained_findings(examination: Examination) -> list[Finding]:
-    """Results in which program and environment differ although nothing was found that could be the reason."""
+    """Results in which program and environment differ without an error that explains it."""
     difference = examination.difference
     is_explained = any(item.severity is Severity.ERROR for item in examination.findings)
     if is_explained or examination.program.random_operators:
@@ -21,16 +21,16 @@ def unexplained_findings(examination: Examination) -> list[Finding]:
         return []
     name, *others = different or ["env"]
     what = "the captured program and the environment differ"
-    what += f", first at {different[name]}" if different else f" while the simulator stands still: {difference}"
-    what += f"; so do {', '.join(others)}" if others else ""
+    what += f", first at {different[name]}" if different else f" while the simulator is not stepped: {difference}"
+    what += f"; also different: {', '.join(others)}" if others else ""
     return [Finding.of(FindingKind.UNEXPLAINED, name, what, suggestion=_advice(examination))]
 
 
 def _advice(examination: Examination) -> str:
     changed = list(examination.evidence.python_after)[:_MAX_LISTED]
     if changed:
-        return f"# look at Python values that changed, such as {', '.join(changed)}; else at globals and closures"
-    return "# look for state outside of the environment's attributes: globals, closures, other processes"
+        return f"# check Python values that changed, such as {', '.join(changed)}; then check globals and closures"
+    return "# check for state outside of the attributes of the environment: globals, closures, other processes"
 
 
 def _reads_a_changed_constant(examination: Examination, output: str) -> bool:

@@ -16,7 +16,7 @@ from exploy.live.location import UNKNOWN, definition
 
 
 def name_findings(examination: Examination) -> list[Finding]:
-    """Whether there is one name for each element of the observation."""
+    """Check that there is one name for each element of the observation."""
     env = examination.env
     where = definition(type(env).get_observation_names)
     try:
@@ -30,7 +30,7 @@ def name_findings(examination: Examination) -> list[Finding]:
         Finding.of(
             FindingKind.WRONG_NAMES,
             "env.get_observation_names()",
-            f"gives {len(names)} names for {width} elements of the observation",
+            f"returns {len(names)} names for {width} elements of the observation",
             where,
             f'env.get_observation_names = lambda: [f"obs_{{i}}" for i in range({width})]',
         )
@@ -38,10 +38,10 @@ def name_findings(examination: Examination) -> list[Finding]:
 
 
 def finite_findings(examination: Examination) -> list[Finding]:
-    """Values that were NaN or infinite while the environment made its steps.
+    """Values that were NaN or infinite while the environment was stepped.
 
-    The first one is named, be it an Input or a result; what came later may have come of it. An Input that is not finite
-    while all results are is handled, and only mentioned.
+    The finding is about the first one, which can be an Input or a result; later ones may be caused by it. If an Input
+    is not finite but all results are finite, the finding is only an info.
     """
     evidence, program, names = examination.evidence, examination.captured, examination.observation_names
     if not evidence.not_finite:
@@ -59,24 +59,22 @@ def finite_findings(examination: Examination) -> list[Finding]:
 def _input(name: str, found: NotFinite, results: list[str]) -> Finding:
     what = f"was {found.value} at step {found.step}, element {list(found.index)}"
     if not results:
-        return Finding(
-            FindingKind.NOT_FINITE, Severity.INFO, name, "", f"{what}; every result was finite all the same", ""
-        )
-    advice = f"# keep {name} finite in the simulator, or guard what reads it with torch.nan_to_num()"
-    return Finding.of(FindingKind.NOT_FINITE, name, f"{what}; and so {', '.join(results)}", "", advice)
+        return Finding(FindingKind.NOT_FINITE, Severity.INFO, name, "", f"{what}; all results were still finite", "")
+    advice = f"# keep {name} finite in the simulator, or guard the code that reads it with torch.nan_to_num()"
+    return Finding.of(FindingKind.NOT_FINITE, name, f"{what}; also not finite: {', '.join(results)}", "", advice)
 
 
 def _result(name: str, found: NotFinite, others: list[str], program: Program | None, names: tuple[str, ...]) -> Finding:
     element = names[found.index[-1]] if name == OBSERVATIONS and found.index and found.index[-1] < len(names) else None
     what = f"was {found.value} at step {found.step}, element {list(found.index)}{f' ({element})' if element else ''}"
-    what += f"; and so {', '.join(others)}" if others else ""
+    what += f"; also not finite: {', '.join(others)}" if others else ""
     where = _line_of_first_not_finite(program, found) if program is not None and found.program_inputs else UNKNOWN
     advice = "# guard the operation that makes it, for example with a clamp before a division, a root or a logarithm"
     return Finding.of(FindingKind.NOT_FINITE, name, what, "" if where == UNKNOWN else where, advice)
 
 
 def _line_of_first_not_finite(program: Program, found: NotFinite) -> str:
-    """The line of the first operation that makes something not finite out of finite numbers."""
+    """The line of the first operation whose result is not finite although its arguments are."""
     tracer = _FirstNotFinite(program.module)
     with torch.no_grad():
         tracer.run(*(found.program_inputs[name] for name in program.input_names))
@@ -84,12 +82,12 @@ def _line_of_first_not_finite(program: Program, found: NotFinite) -> str:
 
 
 class _FirstNotFinite(fx.Interpreter):
-    """Runs a graph and stops noticing after the first result that is not finite while all arguments are."""
+    """Runs a graph and notes the first result that is not finite although all arguments are."""
 
     where = UNKNOWN
 
     def run_node(self, n: fx.Node) -> Any:
-        """Run one operation and look at its result."""
+        """Run one operation and check its result."""
         arguments = [self.env[node] for node in n.all_input_nodes]
         result = super().run_node(n)
         is_operation = n.op == "call_function" and self.where == UNKNOWN

@@ -1,1 +1,1 @@
-"""What can be seen of a live environment: by running its pipeline alone, by stepping it, by trying things out."""
+"""Evidence from a live environment: from running its pipeline alone, stepping it, and trials."""

@@ -1,4 +1,4 @@
-"""Runs the pipeline of a live environment on trial: whatever a trial does is taken back."""
+"""Runs the pipeline of a live environment in trials; all changes of a trial are undone."""
 
 import ast
 import collections
@@ -31,7 +31,7 @@ _SUB_STEPS = 2
 
 
 class Experiments:
-    """The live environment and its actor, with trials from the state that they are in.
+    """The live environment and its actor, with trials that start from their current state.
 
     Args:
         env: The environment.
@@ -47,15 +47,15 @@ class Experiments:
 
     @property
     def roots(self) -> dict[str, object]:
-        """The live objects, by the name that their paths start with."""
+        """The live objects, by the first name of their paths."""
         return live_objects(self.env, self.actor)
 
     def resolve(self, attr_path: str) -> Any:
-        """What a path leads to now; None where it leads nowhere."""
+        """The current object at a path; None if the path does not exist."""
         return resolve_in(self.roots, attr_path)
 
     def has(self, attr_path: str) -> bool:
-        """Whether there is an attribute or item at a path now, be it None."""
+        """Whether an attribute or item exists at a path, even if it is None."""
         holder, key = split_attr_path(attr_path)
         owner = self.resolve(holder)
         return key in (owner if isinstance(owner, dict) else state_of(owner)) or isinstance(
@@ -63,25 +63,25 @@ class Experiments:
         )
 
     def fetch(self, component: Input) -> torch.Tensor | None:
-        """The tensor of an Input or Memory; None where an actor has dropped its state at a reset."""
+        """The tensor of an Input or Memory; None if the actor dropped its state at a reset."""
         try:
             return component.fetch()
         except ActorError:
             return None
 
     def live(self, frozen: FrozenTensor) -> Any:
-        """The tensor or array that a program keeps a copy of, as it is now; None where no path leads to it any more."""
+        """The current tensor or array of a frozen tensor; None if its path no longer exists."""
         return live_value(frozen, self.roots)
 
     def has_changed(self, frozen: FrozenTensor) -> bool:
-        """Whether a tensor has another value by now than the one that a program keeps."""
+        """Whether the current value of a tensor differs from the value in the program."""
         return any(True for _ in FrozenWatch(self.env, self.actor, [frozen]).changes())
 
     @contextlib.contextmanager
     def trial(self) -> Iterator[Snapshot]:
-        """Everything done inside is taken back at the end, and before at `restore()` of the snapshot.
+        """Undo all changes of the block at its end, and at each `restore()` of the snapshot.
 
-        A trial inside of another one starts from, and goes back to, where the outer one started.
+        A nested trial restores the state in which the outer trial started.
         """
         if self._snapshot is not None:
             try:
@@ -97,10 +97,10 @@ class Experiments:
             self._snapshot = None
 
     def step(self) -> bool:
-        """Make a real policy step, which is not taken back, and say whether the environment was reset.
+        """Make a real policy step, which is not undone, and return whether the environment was reset.
 
         Raises:
-            Exception: Whatever the environment raises.
+            Exception: Any error that the environment raises.
         """
         with gradient_mode_of(self.env.context_manager()):
             if self.observations is None:
@@ -111,7 +111,7 @@ class Experiments:
             return was_reset
 
     def policy_step(self) -> Results:
-        """Run one policy step and some of its sub-steps, and return what each gave."""
+        """Run one policy step and some of its sub-steps, and return the results of each."""
         observations = self.stages.observe()
         results: Results = [{OBSERVATIONS: to_numpy(observations)}]
         actions = self.stages.act(observations)
@@ -124,7 +124,7 @@ class Experiments:
         return results
 
     def results_with(self, changes: dict[str, object], snapshot: Snapshot) -> Results | None:
-        """The results of a policy step with other values at some paths; None if it fails. Taken back at once."""
+        """The results of a policy step with other values at some paths; None if it raises. All changes are undone."""
         try:
             for attr_path, value in changes.items():
                 assign(self.roots, attr_path, value)
@@ -143,15 +143,15 @@ ABSENT = object()
 
 
 def assign(roots: dict[str, object], attr_path: str, value: object) -> None:
-    """Write a value to the attribute or item that a path leads to, past any `__setattr__` of the user's.
+    """Write a value to the attribute or item at a path. A `__setattr__` in user code is not called.
 
     Args:
         roots: The live objects.
-        path: Where to write.
-        value: What to write; ABSENT takes away what is there.
+        attr_path: The path to write to.
+        value: The value to write; ABSENT deletes the attribute or item.
 
     Raises:
-        KeyError: If there is nothing to write to.
+        KeyError: If the path cannot be written.
     """
     holder, key = split_attr_path(attr_path)
     owner = resolve_in(roots, holder)
@@ -169,7 +169,7 @@ def assign(roots: dict[str, object], attr_path: str, value: object) -> None:
 
 
 def split_attr_path(attr_path: str) -> tuple[str, Any]:
-    """The path of the holder, and the attribute or key behind it."""
+    """Split a path into the path of the holder and the last attribute or key."""
     if not attr_path.endswith("]"):
         holder, _, attribute = attr_path.rpartition(".")
         return holder, attribute
@@ -179,7 +179,7 @@ def split_attr_path(attr_path: str) -> tuple[str, Any]:
 
 
 def same_results(one: Results, two: Results) -> bool:
-    """Whether two policy steps gave the same."""
+    """Whether two policy steps have the same results."""
     return len(one) == len(two) and all(
         equal(value, other[name]) for step, other in zip(one, two, strict=True) for name, value in step.items()
     )

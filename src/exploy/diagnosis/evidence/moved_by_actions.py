@@ -1,4 +1,4 @@
-"""Which tensors of an environment actions change: candidates for its Outputs."""
+"""Finds tensors of an environment that depend on the actions: candidates for Outputs."""
 
 import numpy as np
 import torch
@@ -10,12 +10,12 @@ from exploy.live.attribute_paths import BOOKKEEPING
 from exploy.live.geometry import Geometry, has_memory
 from exploy.live.object_graph import is_a, walk
 
-_OTHER_ACTIONS = 10.0  # far enough to change a sign or leave a dead zone
+_OTHER_ACTIONS = 10.0  # large enough to change a sign or leave a dead zone
 _MAX_ELEMENTS = 1_000_000
 
 
 def moved_by_actions(experiments: Experiments) -> dict[str, tuple[int, ...]]:
-    """Tensors that other actions change and that no port holds, with their shapes; copies of the actions last."""
+    """Tensors that depend on the actions and are not ports, with their shapes; copies of the actions come last."""
     states = []
     with experiments.trial() as snapshot:
         raw = experiments.stages.act(experiments.stages.observe()).clone()

@@ -1,4 +1,4 @@
-"""What the pipeline changes by itself, with the simulator standing still."""
+"""Finds what the pipeline changes while the simulator is not stepped."""
 
 import math
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ _POLICY_STEPS = 2
 
 @dataclass
 class OwnChanges:
-    """What two policy steps have changed: elements of frozen tensors, as flags, and Python values by path.
+    """Changes by two policy steps: elements of frozen tensors, as flags, and Python values by path.
 
-    A tensor that was replaced by another of the same value has no elements that changed.
+    If a tensor is replaced by a tensor of the same value, none of its flags is set.
     """
 
     tensors: dict[str, np.ndarray] = field(default_factory=dict)
@@ -27,15 +27,15 @@ class OwnChanges:
 
 
 def changes_of_pipeline(experiments: Experiments, program: Program, values: PythonValues) -> OwnChanges:
-    """Run two policy steps on trial, right after the capture, and note what they change.
+    """Run two policy steps in a trial, right after the capture, and note what they change.
 
     Args:
         experiments: The environment and its actor.
         program: The result of the capture.
-        values: The Python values as they are now.
+        values: The current Python values.
 
     Raises:
-        Exception: Whatever the environment raises.
+        Exception: Any error that the environment raises.
     """
     changes = OwnChanges()
     stored = program.frozen_and_weights

@@ -1,4 +1,4 @@
-"""Sees when, by which function and under which Python values a step of the environment writes a tensor."""
+"""Finds the function that writes a tensor in a step of the environment, and the Python values at that time."""
 
 import types
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ _MAX_LOOKS = 8
 
 @dataclass(frozen=True)
 class Probe:
-    """What was seen of a tensor that may be a cache: Python values when it was written that are others since."""
+    """A tensor that may be a cache, and Python values that have changed since it was written."""
 
     frozen: FrozenTensor
     values: tuple[tuple[str, object], ...]
 
 
 def probe(experiments: Experiments, suspects: list[FrozenTensor]) -> list[Probe]:
-    """Make two real steps of the environment, and see under which Python values it writes some frozen tensors.
+    """Make two real steps of the environment, and note the Python values when it writes frozen tensors.
 
     Raises:
-        Exception: Whatever the environment raises.
+        Exception: Any error that the environment raises.
     """
     writers = _writers(experiments, [frozen for frozen in suspects if frozen.live is None])
     if not writers:
@@ -40,7 +40,7 @@ def probe(experiments: Experiments, suspects: list[FrozenTensor]) -> list[Probe]
 
 
 def _writers(experiments: Experiments, suspects: list[FrozenTensor]) -> dict[str, types.CodeType]:
-    """The function that last wrote each tensor in a step of the environment, where torch code did that."""
+    """The function that last wrote each tensor in a step of the environment, if it was written with torch."""
     if not suspects:
         return {}
     with _WriteLog() as log:
@@ -57,9 +57,9 @@ def _writers(experiments: Experiments, suspects: list[FrozenTensor]) -> dict[str
 def _values_on_entry(
     experiments: Experiments, codes: set[types.CodeType], attr_paths: list[str]
 ) -> dict[types.CodeType, tuple[tuple[str, object], ...]]:
-    """Plain Python values at the first calls of some functions in a step that are others after the step.
+    """Plain Python values at the first calls of some functions in a step that have changed after the step.
 
-    Tensors at some paths that were not there count as well.
+    Paths in `attr_paths` that do not exist at a call are included as ABSENT.
     """
     start = PythonValues(experiments.roots)
     moments: dict[types.CodeType, list[dict[str, object]]] = {code: [] for code in codes}
@@ -78,7 +78,7 @@ def _values_on_entry(
 def _others(
     start: dict[str, object], moments: list[dict[str, object]], end: dict[str, object]
 ) -> tuple[tuple[str, object], ...]:
-    """Paths and values of some moments that are others in the end."""
+    """Paths and values at some moments that differ from those at the end."""
     found = [
         (attr_path, value)
         for moment in moments
@@ -95,7 +95,7 @@ class _Write:
 
 
 class _WriteLog(TorchDispatchMode):
-    """Notes, for each piece of memory, the function of the user's that wrote it last."""
+    """Notes for each tensor storage the user function that wrote it last."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class _WriteLog(TorchDispatchMode):
         return None if write is None else write.code
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operator and note what it made or wrote to."""
+        """Run an operator and note the tensors that it created or wrote."""
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         code = calling_code()

@@ -1,4 +1,4 @@
-"""What the tensors that a file would keep as constants turn out to be."""
+"""The roles of tensors that would be constants in the file."""
 
 import math
 from enum import Enum, auto
@@ -12,7 +12,7 @@ from exploy.diagnosis.evidence.stepping import Evidence
 
 
 class Role(Enum):
-    """What a tensor that the file would keep as a constant turns out to be."""
+    """The role of a tensor that would be a constant in the file."""
 
     CONSTANT = auto()
     IRRELEVANT = auto()
@@ -21,7 +21,7 @@ class Role(Enum):
 
 
 def roles(program: Program, own_changes: OwnChanges, evidence: Evidence) -> dict[str, Role]:
-    """The role of each frozen tensor by name, but for those that the user has declared."""
+    """The role of each frozen tensor by name, except for declared constants."""
     stored = [item for item in program.frozen_and_weights if item.declared is None]
     sensitivity = Sensitivity(program)
     return {item.name: _role(item, sensitivity, own_changes, evidence) for item in stored}

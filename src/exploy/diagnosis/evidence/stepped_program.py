@@ -1,4 +1,4 @@
-"""A captured program that can be stepped beside its environment like an exported file."""
+"""A captured program that can be stepped side by side with its environment, like an exported file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from exploy.verify.stepped import SteppedRunners, Values
 
 
 class SteppedProgram(SteppedRunners):
-    """A program; `last_values` is what went into it in the last step.
+    """A program that can be stepped; `last_values` are its inputs in the last step.
 
     Args:
         program: The captured program.
         decimation: Number of simulation steps in a policy step.
-        observation_names: Names of the observation's elements.
+        observation_names: Names of the elements of the observation.
     """
 
     def __init__(self, program: Program, decimation: int, observation_names: tuple[str, ...] = ()):
@@ -31,7 +31,7 @@ class SteppedProgram(SteppedRunners):
         self.last_values = program.examples
 
     def run(self, step_count: int, values: Mapping[str, np.ndarray]) -> Values:
-        """All outputs of one step."""
+        """Compute all outputs of one step."""
         self.last_values = {name: torch.from_numpy(np.array(values[name])) for name in self._input_names}
         return super().run(step_count, values)
 

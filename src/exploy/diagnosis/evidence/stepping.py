@@ -1,4 +1,4 @@
-"""Steps an environment with its actor's own actions, and keeps what was seen on the way."""
+"""Steps an environment with the actions of its actor, and collects evidence."""
 
 from dataclasses import dataclass, field
 
@@ -23,7 +23,7 @@ _FEW_OBJECTS = 10_000
 
 @dataclass
 class Change:
-    """What happened to a frozen tensor: when it first differed, where, and from what to what."""
+    """The changes of a frozen tensor, with the step, position and values of the first one."""
 
     first_step: int
     first_position: int
@@ -35,7 +35,7 @@ class Change:
 
 @dataclass(frozen=True)
 class NotFinite:
-    """The first value that was not finite, and what went into the program at that time."""
+    """The first value that was not finite, and the inputs of the program at that time."""
 
     step: int
     index: tuple[int, ...]
@@ -45,7 +45,7 @@ class NotFinite:
 
 @dataclass
 class Evidence:
-    """What was seen while an environment made its steps."""
+    """What was observed while an environment was stepped."""
 
     steps: int = 0
     resets: int = 0
@@ -66,16 +66,16 @@ def step_and_watch(
     values: PythonValues,
     steps: int,
 ) -> Evidence:
-    """Make some policy steps, and compare, watch and note.
+    """Make some policy steps, compare results, and note changes.
 
-    An environment that fails while it steps ends the steps; the error is part of the evidence.
+    An error in the environment ends the steps and is stored in the evidence.
 
     Args:
         experiments: The environment and its actor.
         program: The captured program, if there is one.
-        stepped: The same to be stepped beside the environment.
-        values: The Python values as they are now.
-        steps: How many policy steps to make.
+        stepped: The same program, to be stepped side by side with the environment.
+        values: The current Python values.
+        steps: Number of policy steps.
     """
     watcher = _Watcher(experiments, program, stepped, values)
     evidence = watcher.evidence
@@ -94,7 +94,7 @@ def step_and_watch(
 
 
 def _step_alone(experiments: Experiments, steps: int, watcher: "_Watcher") -> None:
-    """Make steps with nothing to compare with."""
+    """Make steps without a program to compare with."""
     env, actor = experiments.env, experiments.actor
     with gradient_mode_of(env.context_manager()):
         observations = validated_tensor(env, "observations_reset")
@@ -110,7 +110,7 @@ def _step_alone(experiments: Experiments, steps: int, watcher: "_Watcher") -> No
 
 
 class _Watcher:
-    """Looks at frozen tensors, inputs and Python values, and notes what it has not seen before."""
+    """Checks frozen tensors, inputs and Python values, and notes new changes."""
 
     def __init__(
         self,
