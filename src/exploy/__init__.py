@@ -1,4 +1,4 @@
-"""exploy: one self-describing ONNX file from a reinforcement-learning environment and its policy."""
+"""exploy: export a reinforcement-learning environment and its policy as one self-describing ONNX file."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -67,14 +67,14 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs torch when it is first used, so that `import exploy` works on a robot without it."""
+    """Import a public name when it is first used, so that `import exploy` works on a robot without torch."""
     if name not in _HOMES:
         raise AttributeError(f"module 'exploy' has no attribute {name!r}")
     try:
         return getattr(importlib.import_module(_HOMES[name]), name)
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"exploy.{name} needs {error.name}, which is not installed: pip install 'exploy[export]'."
+            f"exploy.{name} needs {error.name}, which is not installed. Install it: pip install 'exploy[export]'."
         ) from error
 
 

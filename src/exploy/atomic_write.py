@@ -1,4 +1,4 @@
-"""Writes files whole or not at all."""
+"""Writes files atomically."""
 
 import contextlib
 import os
@@ -11,21 +11,19 @@ from exploy.errors import ExployError, OutputPathError
 
 @contextlib.contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Give a temporary path beside the target, which takes the target's place if the body succeeds.
+    """Yield a temporary path next to the target, which replaces the target if the body succeeds.
 
-    If the body raises, the temporary file is removed and the target is as it was.
+    If the body raises, the temporary file is removed and the target is unchanged.
 
     Raises:
-        OutputPathError: If the folder cannot be made, or the file cannot be written.
+        OutputPathError: If the folder cannot be created, or the file cannot be written.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.stem}.", suffix=target.suffix, dir=target.parent)
         os.close(handle)
     except OSError as error:
-        raise OutputPathError(
-            f"Cannot write {target}: {error.strerror or error}. Choose a folder that can be written to."
-        ) from error
+        raise OutputPathError(f"Cannot write {target}: {error.strerror or error}. Choose a writable folder.") from error
     temporary = Path(name)
     try:
         yield temporary
@@ -35,7 +33,7 @@ def replacing(target: Path) -> Iterator[Path]:
         raise
     except OSError as error:
         raise OutputPathError(
-            f"Cannot write {target}: {error.strerror or error}. Choose another place, or make room."
+            f"Cannot write {target}: {error.strerror or error}. Choose another location, or free disk space."
         ) from error
     finally:
         temporary.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""How far two arrays are apart, and where."""
+"""Compares two arrays and finds the largest difference."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ class Difference:
 
     @property
     def error(self) -> float:
-        """Absolute difference; infinite where only one of the two is finite."""
+        """Absolute difference; infinite if only one of the two values is finite."""
         return float(absolute_error(np.asarray(self.expected), np.asarray(self.got)))
 
     def __str__(self) -> str:
@@ -30,16 +30,19 @@ def _shown(number: Any) -> str:
 def difference(
     expected: np.ndarray, got: np.ndarray, atol: float, rtol: float, *, by_largest: bool = False
 ) -> Difference | None:
-    """The worst element that is further off than `atol + rtol * |expected|`, or None.
+    """Return the worst element whose error exceeds `atol + rtol * |expected|`, or None.
 
-    Equal NaNs and equal infinities are equal. Integers and booleans must be the same.
+    Two NaNs count as equal, and so do two equal infinities. Integers and booleans must be identical.
 
     Args:
         expected: The reference.
-        got: What is compared with it; of the same shape.
+        got: The array to compare; same shape.
         atol: Absolute tolerance.
         rtol: Relative tolerance.
-        by_largest: Measure `rtol` by the largest element of `expected` instead of each one's own size.
+        by_largest: Apply `rtol` to the largest element of `expected` instead of to each element.
+
+    Raises:
+        ValueError: If the shapes differ.
     """
     if expected.shape != got.shape:
         raise ValueError(f"Expected an array of shape {expected.shape}, got {got.shape}.")
@@ -54,7 +57,7 @@ def difference(
 
 
 def absolute_error(expected: np.ndarray, got: np.ndarray) -> np.ndarray:
-    """How far apart the elements are: 0 for equal NaNs and infinities, infinite where only one of two is finite."""
+    """Return the error of each element: 0 for equal NaNs and infinities, infinite if only one of the two is finite."""
     kind = np.complex128 if expected.dtype.kind == "c" or got.dtype.kind == "c" else np.float64
     reference, value = expected.astype(kind), got.astype(kind)
     with np.errstate(all="ignore"):
@@ -65,7 +68,7 @@ def absolute_error(expected: np.ndarray, got: np.ndarray) -> np.ndarray:
 
 
 def _excess(expected: np.ndarray, got: np.ndarray, atol: float, rtol: float, by_largest: bool) -> np.ndarray:
-    """By how much each element is beyond its tolerance; 0 or less where it is within."""
+    """Return by how much each element exceeds its tolerance; 0 if it is within."""
     if expected.dtype.kind not in "fc":
         return np.asarray(expected != got, dtype=np.float64)
     with np.errstate(all="ignore"):

@@ -1,6 +1,6 @@
-"""Every exception and warning that a user of exploy can meet.
+"""All exceptions and warnings that users of exploy can get.
 
-Each message says what was expected, what came instead, and what to do about it.
+Each message says what was expected, what was given, and what to do.
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ class ExployError(Exception):
 
 
 class ComponentError(ExployError, ValueError):
-    """A component (Input, Output, Memory, Group, Connection) is not usable as it was given."""
+    """A component (Input, Output, Memory, Group, Connection) is invalid."""
 
 
 class DuplicateNameError(ExployError, AssertionError, KeyError):
     """Two components, groups or connections have the same name or are the same object.
 
-    The documentation promises an AssertionError where components are added and a KeyError where names
-    are checked; this is both.
+    The documentation specifies an AssertionError when components are added and a KeyError when names
+    are checked. This class is both.
     """
 
     def __str__(self) -> str:
@@ -28,23 +28,23 @@ class DuplicateNameError(ExployError, AssertionError, KeyError):
 
 
 class ReservedNameError(ComponentError):
-    """An Input or Output has a name that the file format uses for itself."""
+    """An Input or Output has a name that the file format reserves."""
 
 
 class ActorError(ExployError, ValueError):
-    """The actor cannot be exported as it is (no state to register, an output that does not fit)."""
+    """The actor cannot be exported (for example: no state to register, or an unsupported output)."""
 
 
 class PolicyError(ActorError):
-    """A policy of a training library cannot be taken out of it as it is."""
+    """A policy cannot be extracted from its training library."""
 
 
 class CheckpointError(ExployError, ValueError):
-    """A checkpoint cannot be read, is of another library, or does not hold what a policy needs."""
+    """A checkpoint cannot be read, belongs to another library, or lacks data that the policy needs."""
 
 
 class InvalidEnvironmentError(ExployError, ValueError):
-    """The environment breaks the interface of ExportableEnvironment."""
+    """The environment violates the interface of ExportableEnvironment."""
 
 
 class CaptureError(ExployError, RuntimeError):
@@ -52,15 +52,15 @@ class CaptureError(ExployError, RuntimeError):
 
 
 class DataDependentError(CaptureError):
-    """A traced value left torch: a branch, a number, an array or a size depends on an input."""
+    """A traced value was used outside of torch: a branch, number, array or size depends on an input."""
 
 
 class RandomOperatorError(CaptureError):
-    """The pipeline draws random numbers where a file must not, or the actor does without being allowed to."""
+    """The pipeline draws random numbers where this is not supported, or the actor does so without permission."""
 
 
 class UnregisteredStateError(ExployError, RuntimeError):
-    """A strict export found errors in the environment; `diagnosis`, an `exploy.Diagnosis`, has all findings."""
+    """A strict export found errors in the environment. `diagnosis`, an `exploy.Diagnosis`, has all findings."""
 
     def __init__(self, message: str, diagnosis: Any):
         super().__init__(message)
@@ -68,15 +68,15 @@ class UnregisteredStateError(ExployError, RuntimeError):
 
 
 class AliasError(CaptureError):
-    """Registered tensors share memory in a way that no file can express."""
+    """Registered tensors share memory in a way that a file cannot represent."""
 
 
 class LoweringError(ExployError, RuntimeError):
-    """The captured program has no form in the target format."""
+    """The captured program cannot be expressed in the target format."""
 
 
 class BackendError(ExployError, ValueError):
-    """There is no such backend, or it cannot be used here."""
+    """A backend does not exist, or cannot be used here."""
 
 
 class MetadataError(ExployError, ValueError):
@@ -84,23 +84,23 @@ class MetadataError(ExployError, ValueError):
 
 
 class VerificationError(ExployError, RuntimeError):
-    """The exported file does not compute what the captured program or the environment computes."""
+    """The exported file computes different values than the captured program or the environment."""
 
 
 class FileFormatError(ExployError, ValueError):
-    """A file is not an exploy file, or does not fit what is asked of it."""
+    """A file is not an exploy file, or does not support the requested operation."""
 
 
 class ContractError(FileFormatError):
-    """A file's contract is missing, cannot be understood, or does not fit the file or the onnxruntime at hand."""
+    """A file's contract is missing, invalid, or does not match the file or the installed onnxruntime."""
 
 
 class RuntimeInputError(ExployError, ValueError):
-    """Inputs given to a session are unknown, missing, or of the wrong shape or type."""
+    """Inputs or options are unknown, missing, or have an invalid value, shape or dtype."""
 
 
 class Guard(StrEnum):
-    """What trips."""
+    """The guards of a controller."""
 
     INPUTS = "inputs"
     FINITE = "finite"
@@ -113,7 +113,7 @@ class Guard(StrEnum):
 
 @dataclass(frozen=True)
 class Fault:
-    """A guard that tripped: which one, at which tick, on which port if on one, and why."""
+    """A guard that tripped: which guard, at which tick, on which port (None if no single port), and why."""
 
     guard: Guard
     tick: int
@@ -125,7 +125,7 @@ class Fault:
 
 
 class FaultError(ExployError, RuntimeError):
-    """A guard of the controller tripped; `fault` says which, and the controller stands still until it is reset."""
+    """A guard of the controller tripped. `fault` says which. The controller is stopped until it is reset."""
 
     def __init__(self, message: str, fault: Fault):
         super().__init__(message)
@@ -133,11 +133,11 @@ class FaultError(ExployError, RuntimeError):
 
 
 class FactoryError(ExployError, ValueError):
-    """The function that is to make an environment and its actor does not."""
+    """The factory function for environment and actor, or a command line option, is invalid."""
 
 
 class ViewError(ExployError, RuntimeError):
-    """A graph cannot be shown, or a report not be written."""
+    """A graph cannot be shown, or a report cannot be written."""
 
 
 class ThreadError(ExployError, RuntimeError):
@@ -149,19 +149,19 @@ class LogError(ExployError, ValueError):
 
 
 class OutputPathError(ExployError, OSError):
-    """The file cannot be written where it should go."""
+    """The file cannot be written to this path."""
 
 
 class ExployWarning(UserWarning):
-    """Something that the user can act on, but that does not stop the work."""
+    """Base of all warnings from exploy. The user can act on it, but the work continues."""
 
 
 class FrozenTensorWarning(ExployWarning):
-    """The file keeps tensors with their present value that nobody has declared to be constants."""
+    """The file stores the current values of tensors that were not declared as constants."""
 
 
 class InferredMemoryWarning(ExployWarning):
-    """An export has registered tensors as Memories because it was asked to."""
+    """An export registered tensors as Memories, as requested."""
 
 
 class UnusedInputWarning(ExployWarning):
@@ -169,4 +169,4 @@ class UnusedInputWarning(ExployWarning):
 
 
 class WeakerCheckWarning(ExployWarning):
-    """A check of the exported file could be made at the present values of the inputs only."""
+    """The exported file could only be checked with the current values of the inputs."""

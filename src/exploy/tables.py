@@ -1,4 +1,4 @@
-"""Tables for the terminal: by rich where that is installed, as plain columns where it is not."""
+"""Tables for the terminal: with rich if it is installed, otherwise as plain columns."""
 
 import importlib.util
 import io
@@ -11,7 +11,7 @@ _USUAL_SIZE = (140, 40)
 
 @dataclass
 class Table:
-    """Rows of texts below headings; `str()` gives it as it is printed."""
+    """Rows of strings with headings; `str()` returns the printed form."""
 
     headings: tuple[str, ...]
     rows: list[tuple[str, ...]] = field(default_factory=list)

@@ -282,9 +282,9 @@ def test_run_replays_a_log(policy: Path, tmp_path: Path) -> None:
     result = run_installed("run", policy, "--replay", tmp_path / "run.mcap")
     assert result.returncode == 0, result.stderr
     assert "20 ticks replayed: agrees" in result.stdout
-    assert_fails(run("run", policy, "--replay", tmp_path / "missing.mcap"), "There is no log")
+    assert_fails(run("run", policy, "--replay", tmp_path / "missing.mcap"), "missing.mcap not found")
     other = write(cart_pole_file(), tmp_path, "other.onnx")
-    assert_fails(run("run", other, "--replay", tmp_path / "run.mcap"), "inputs of the log are not those of the file")
+    assert_fails(run("run", other, "--replay", tmp_path / "run.mcap"), "inputs of the log do not match the file")
 
 
 def test_run_exits_with_one_where_outputs_differ(policy: Path, tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ def test_opset_and_ir_version_are_what_the_release_reads() -> None:
         ),
         ({"target_onnxruntime": "1.16", "ir_version": 10}, r"1\.16 cannot read ir_version=10"),
         ({"target_onnxruntime": "1.3"}, "1.3 is too old"),
-        ({"target_onnxruntime": 1.20}, "is no version of onnxruntime"),
-        ({"target_onnxruntime": "newest"}, "'newest' is no version of onnxruntime"),
+        ({"target_onnxruntime": 1.20}, "is not a version of onnxruntime"),
+        ({"target_onnxruntime": "newest"}, "'newest' is not a version of onnxruntime"),
     ],
 )
 def test_what_the_release_cannot_read_fails_at_export(options: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def test_limits_and_messages_follow_the_order(controller: Controller) -> None:
         (["hip", "knee", "ankle", "toe", "thumb"], r"unknown: thumb\."),
         (["hip", "hip", "thumb", "toe"], r"missing: knee, ankle; given twice: hip; unknown: thumb\."),
         ([], r"missing: hip, knee, ankle, toe\."),
-        ("hip", r"must be a list of texts, got 'hip'"),
-        ([1, 2, 3, 4], r"must be a list of texts"),
+        ("hip", r"must be a list of strings, got 'hip'"),
+        ([1, 2, 3, 4], r"must be a list of strings"),
     ],
 )
 def test_names_that_are_not_those_of_the_port_are_refused_and_listed(
@@ -108,13 +108,13 @@ def test_names_that_are_not_those_of_the_port_are_refused_and_listed(
 def test_a_port_without_names_and_an_unknown_one_are_refused(controller: Controller) -> None:
     with pytest.raises(RuntimeInputError, match=r"'obs' has no element names.*metadata=\{'names'"):
         controller.bind("obs", names=["a"])
-    with pytest.raises(RuntimeInputError, match=r"no port 'joints'; there are joints\.pos, joints\.vel"):
+    with pytest.raises(RuntimeInputError, match=r"Unknown port 'joints'\. The ports are joints\.pos, joints\.vel"):
         controller.bind("joints", names=JOINTS)
 
 
 def test_nothing_is_bound_in_the_middle_of_a_run(controller: Controller) -> None:
     controller.step(robot_inputs())
-    with pytest.raises(RuntimeInputError, match="Bind after a reset"):
+    with pytest.raises(RuntimeInputError, match=r"Call bind\(\) after a reset"):
         controller.bind("joints.pos", names=JOINTS)
     controller.reset()
     controller.bind("joints.pos", names=JOINTS)

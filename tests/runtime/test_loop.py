@@ -194,7 +194,7 @@ def test_a_safe_function_that_raises_does_not_keep_the_safe_command_from_being_w
     with pytest.raises(ZeroDivisionError):
         serve_rate(robot(), robot_inputs, written.append, ticks=2, safe=fail)
     assert len(written) == 3
-    with pytest.raises(RuntimeInputError, match="safe must be outputs by name or a function"):
+    with pytest.raises(RuntimeInputError, match="safe must be a dictionary of outputs, or a function"):
         serve_rate(robot(), robot_inputs, written.append, ticks=2, safe="hold")  # type: ignore[arg-type]
 
 
@@ -242,7 +242,7 @@ def test_time_is_watched_only_while_it_runs() -> None:
 
 
 def test_a_rate_that_is_not_known_or_not_that_of_the_file_is_refused() -> None:
-    with pytest.raises(RuntimeInputError, match="does not tell its rate; give hz="):
+    with pytest.raises(RuntimeInputError, match=r"tick rate is not in the file\. Pass hz="):
         serve_rate(Controller.load(reciprocal_file()), dict, print)
-    with pytest.raises(RuntimeInputError, match="made for 200 ticks in a second"):
+    with pytest.raises(RuntimeInputError, match="made for 200 ticks per second"):
         serve_rate(robot(), robot_inputs, print, hz=50)

@@ -63,14 +63,14 @@ def test_no_time_is_no_ramp(controller: Controller) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("targets", START, 1.0), "'targets' is no output that every tick computes"),
-        (("actions", START, 1.0), "'actions' is no output that every tick computes"),
-        (("joint_targets", START, -1.0), r"a time of 0 or more seconds, got -1\.0"),
-        (("joint_targets", START, float("nan")), "a time of 0 or more"),
-        (("joint_targets", START, "soon"), "a time of 0 or more"),
-        (("joint_targets", START, None), "a time of 0 or more"),
+        (("targets", START, 1.0), "'targets' is not an output that every tick computes"),
+        (("actions", START, 1.0), "'actions' is not an output that every tick computes"),
+        (("joint_targets", START, -1.0), r"must be 0 or more seconds, got -1\.0"),
+        (("joint_targets", START, float("nan")), "must be 0 or more seconds"),
+        (("joint_targets", START, "soon"), "must be 0 or more seconds"),
+        (("joint_targets", START, None), "must be 0 or more seconds"),
         (("joint_targets", START[:2], 1.0), r"must be float32 \[1, 3\], got float32 \[2\]"),
-        (("joint_targets", [np.nan, 0.0, 0.0], 1.0), "not finite"),
+        (("joint_targets", [np.nan, 0.0, 0.0], 1.0), "must start from finite values"),
     ],
 )
 def test_what_cannot_be_led_is_refused(controller: Controller, arguments: Any, message: str) -> None:
@@ -79,7 +79,7 @@ def test_what_cannot_be_led_is_refused(controller: Controller, arguments: Any, m
 
 
 def test_the_time_of_a_tick_must_be_known() -> None:
-    with pytest.raises(RuntimeInputError, match="needs the rate of the ticks"):
+    with pytest.raises(RuntimeInputError, match="needs the tick rate"):
         Controller.load(reciprocal_file()).ramp_in("y", [0.0, 0.0], 1.0)
     controller = Controller.load(reciprocal_file(), hz=100)
     controller.ramp_in("y", [0.0, 0.0], 0.02)

@@ -38,6 +38,6 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     if diagnosis.findings:
         console.print(diagnosis.table())
     if diagnosis.suggestions:
-        console.print("To add, or to do:")
+        console.print("Suggested changes:")
         for suggestion in diagnosis.suggestions:
             console.print(escape(suggestion), soft_wrap=True, highlight=False)

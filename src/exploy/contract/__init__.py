@@ -1,7 +1,7 @@
-"""What a file says about itself: ports, rates, memories, frozen values, provenance and a trace to test it by.
+"""The contract of a file: ports, rates, memories, frozen values, provenance and a trace for testing.
 
-Torch-free; stored in the file as one versioned JSON document. The dataclasses are the only place that says what is in
-it: the reader and docs/contract.schema.json follow from them.
+Does not need torch. Stored in the file as one versioned JSON document. The dataclasses are its only definition: the
+reader and docs/contract.schema.json are derived from them.
 """
 
 from exploy.contract.arrays import EncodedArray, decode_array, digest, encode_array

@@ -1,4 +1,4 @@
-"""Arrays as JSON can hold them, bit by bit."""
+"""Encodes arrays for JSON without loss."""
 
 import base64
 import hashlib
@@ -10,11 +10,11 @@ from exploy.contract.field_schema import Constraint, Size, keywords
 
 
 class EncodedArray(TypedDict):
-    """An array, bit by bit.
+    """An array, encoded without loss.
 
     Args:
-        dtype: Type of the elements, as numpy calls it.
-        shape: Its sizes.
+        dtype: Numpy dtype of the elements.
+        shape: Its shape.
         data: The elements in row-major order, little-endian, in base64.
     """
 
@@ -24,27 +24,27 @@ class EncodedArray(TypedDict):
 
 
 def encode_array(array: np.ndarray) -> EncodedArray:
-    """An array as JSON can hold it, at full precision."""
+    """Encode an array for JSON at full precision."""
     little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     data = base64.b64encode(little_endian.tobytes()).decode("ascii")
     return {"dtype": str(array.dtype), "shape": list(array.shape), "data": data}
 
 
 def decode_array(document: EncodedArray) -> np.ndarray:
-    """The array that encode_array() was given.
+    """Decode an array that encode_array() has encoded.
 
     Raises:
-        ValueError, KeyError, TypeError, OverflowError: If the document is none that encode_array() makes.
+        ValueError, KeyError, TypeError, OverflowError: If the document is not a valid encoded array.
     """
     dtype = np.dtype(document["dtype"])
     if dtype.hasobject:
-        raise ValueError(f"{document['dtype']!r} is no type of numbers")
+        raise ValueError(f"{document['dtype']!r} is not a numeric dtype")
     flat = np.frombuffer(base64.b64decode(document["data"], validate=True), dtype=dtype.newbyteorder("<"))
     return flat.reshape(document["shape"]).astype(dtype)
 
 
 def digest(array: np.ndarray) -> str:
-    """A hash of an array's elements."""
+    """Return the SHA-256 hash of an array's elements."""
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
@@ -56,7 +56,7 @@ def _decodable(document: EncodedArray) -> EncodedArray:
 def _number_type(name: str) -> str:
     dtype = np.dtype(name)
     if dtype.kind not in "fiubc":
-        raise ValueError(f"{name!r} is no type of numbers")
+        raise ValueError(f"{name!r} is not a numeric dtype")
     return str(dtype)
 
 

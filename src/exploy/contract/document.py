@@ -1,4 +1,4 @@
-"""The contract, and the JSON document that it is stored as."""
+"""The contract and its JSON document."""
 
 import dataclasses
 import json
@@ -27,29 +27,29 @@ _MAJOR_VERSION = FORMAT_VERSION.split(".")[0]
 
 @dataclass(frozen=True)
 class Contract(Part):
-    """What an exported file says about itself.
+    """The contract of an exported file, which describes how to run it.
 
     Args:
-        decimation: Ticks in a policy step: the tick of every multiple of it runs the policy, the others are sub-steps.
-            1 where there is one rate.
-        inputs: Everything that goes in, in the order of the file.
-        outputs: Everything that comes out, in the order of the file.
-        memories: Which output is to be fed back to which input, and what it starts from.
-        frozen: Tensors that are stored with the value that they had at export.
-        unused_inputs: Registered Inputs that no output depends on, and that are not in the file.
+        decimation: Ticks per policy step. Ticks at multiples of it run the policy, all others are sub-steps. 1 if there
+            is only one rate.
+        inputs: All inputs, in the order of the file.
+        outputs: All outputs, in the order of the file.
+        memories: Which output is fed back to which input, and the initial value.
+        frozen: Tensors that are stored with their value at export.
+        unused_inputs: Registered Inputs that no output depends on. They are not in the file.
         sub_step_inputs: For each output of a sub-step, the Inputs that it is computed from.
         observation_names: One name for each element of the observation.
         observation_terms: The terms of the observation with their slices.
-        random_outputs: Outputs that random numbers reach.
-        sim_dt: Seconds between two ticks, where known.
+        random_outputs: Outputs that depend on random numbers.
+        sim_dt: Seconds between two ticks, if known.
         provenance: Where the file comes from.
-        trace: Inputs and outputs to test the file by; left out where it was switched off or too large.
-        backend: What computes the file: "onnx", "torch_export", "aot_inductor", or one that another package brings;
-            "onnx" if left out.
+        trace: Inputs and expected outputs for testing the file; missing if it was disabled or too large.
+        backend: The backend that runs the file: "onnx", "torch_export", "aot_inductor", or one from another package;
+            "onnx" if missing.
         format_version: Major and minor version of this document.
         unknown: Fields that this version does not know.
-        digest: SHA-256, in hexadecimal, of all bytes of the file but these 64. The last property of the document, so
-            that it ends 2 bytes before the end of the metadata's value.
+        digest: SHA-256, in hexadecimal, of all bytes of the file except these 64. It is the last property of the
+            document, so it ends 2 bytes before the end of the metadata value.
     """
 
     decimation: Count
@@ -74,7 +74,7 @@ class Contract(Part):
 
     @property
     def hz(self) -> float | None:
-        """Ticks in a second, where known."""
+        """Ticks per second, or None if unknown."""
         return None if self.sim_dt is None else 1 / self.sim_dt
 
     def __str__(self) -> str:
@@ -84,21 +84,24 @@ class Contract(Part):
             shape = " x ".join(map(str, port.shape)) or "scalar"
             names = ", ".join(port.names or ())
             table.rows.append((direction, port.name, port.dtype, shape, port.kind or "", port.unit or "", names))
-        rate = f"{self.hz:g} Hz" if self.hz is not None else "a rate that the file does not tell"
+        rate = f"{self.hz:g} Hz" if self.hz is not None else "an unknown rate"
         steps = f"policy every {self.decimation} ticks" if self.decimation > 1 else "one rate"
         kept = f"{len(self.memories)} memories, {len(self.frozen)} frozen tensors"
         return f"ticks at {rate}, {steps}; {kept}; backend {self.backend}\n{table}"
 
     def to_json(self) -> str:
-        """The document as it is stored: the digest last, and never NaN or Infinity."""
+        """Return the document as it is stored. The digest comes last.
+
+        Raises:
+            ValueError: If a number is NaN or infinite."""
         return json.dumps(_document(self), allow_nan=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read a document back. Fields of a newer minor version are kept in `unknown`.
+        """Read a document. Fields of a newer minor version are kept in `unknown`.
 
         Raises:
-            ContractError: If it is no contract of this major version.
+            ContractError: If it is not a contract of this major version.
         """
         try:
             document = json.loads(text)
@@ -108,27 +111,27 @@ class Contract(Part):
             raise
         except (ValueError, TypeError, RecursionError) as error:
             raise ContractError(
-                f"The metadata {METADATA_KEY!r} is no contract that this version of exploy understands "
+                f"The metadata {METADATA_KEY!r} is not a contract that this version of exploy can read "
                 f"({type(error).__name__}: {error}). Export the file again."
             ) from error
 
 
 def _require_known_version(document: Any) -> None:
-    """Done before anything else is read, since another major version may have quite another form.
+    """Check the major version first, because other major versions may have a different structure.
 
     Raises:
-        ContractError: If the document says that it has another major version.
+        ContractError: If the document has another major version.
     """
     version = document.get("format_version") if isinstance(document, dict) else None
     if isinstance(version, str) and version.split(".")[0] != _MAJOR_VERSION:
         raise ContractError(
-            f"The file's contract has version {version}; this exploy reads {FORMAT_VERSION}. "
+            f"The contract of the file has version {version}, but this exploy reads {FORMAT_VERSION}. "
             "Update exploy, or export the file again with this version."
         )
 
 
 def _document(part: Any) -> Any:
-    """A part of the contract as JSON has it: fields that are None left out, unknown ones back in their place."""
+    """Convert a part of the contract to JSON values: omit fields that are None, and include unknown fields."""
     if isinstance(part, Mapping):
         return {name: _document(value) for name, value in part.items()}
     if isinstance(part, list | tuple):

@@ -1,7 +1,7 @@
-"""How the dataclasses of the contract say what their fields hold: the reader and the JSON Schema follow from that.
+"""How the contract's dataclasses describe their fields; the reader and the JSON Schema are derived from this.
 
-A field's type says most. `Annotated` adds constraints on one value, `metadata` says which fields a document cannot
-leave out although the class has a default, and `Part.check()` compares fields with each other.
+The type of a field describes most of it. `Annotated` adds constraints on one value. `metadata` marks fields that a
+document must have although the class has a default. `Part.check()` compares fields with each other.
 """
 
 import dataclasses
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints, is_typeddict
 
 UNKNOWN = "unknown"
-"""Name of the field that keeps what a newer minor version has added."""
+"""Name of the field that keeps the additions of a newer minor version."""
 
 REQUIRED = {"required": True, "stored": True}
 """Metadata of a field that readers require, although the class has a default."""
 
 STORED = {"stored": True}
-"""Metadata of a field that every stored document has, although readers do without."""
+"""Metadata of a field that every stored document has, although readers do not require it."""
 
 
 class Part:
-    """A dataclass that is an object in the document."""
+    """A dataclass that is stored as an object in the document."""
 
     def check(self) -> None:
         """Compare fields with each other, after each has been read.
@@ -34,12 +34,12 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """What a type does not say about a value.
+    """A constraint on a value, in addition to its type.
 
     Args:
-        keywords: The constraint in JSON Schema, so far as it can be said there.
-        read: Given a value of the type, returns the one to keep. Raises ValueError or TypeError where it does not fit.
-            None where there is nothing that a reader could check.
+        keywords: The constraint in JSON Schema, where it can be expressed.
+        read: Takes a value of the type and returns the value to keep. Raises ValueError or TypeError if it is invalid.
+            None if there is nothing to check.
     """
 
     keywords: Mapping[str, Any]
@@ -48,7 +48,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class FieldSchema:
-    """A field of a part, as documents have it: what it holds, and whether readers or stored documents must have it."""
+    """A field of a part: its name, its type, whether readers require it, and whether stored documents have it."""
 
     name: str
     form: Any
@@ -57,12 +57,12 @@ class FieldSchema:
 
 
 def is_part(form: Any) -> bool:
-    """Whether a type is an object with fields of its own."""
+    """Return whether a type is a dataclass or TypedDict, which has fields of its own."""
     return isinstance(form, type) and (dataclasses.is_dataclass(form) or is_typeddict(form))
 
 
 def fields_of(part: type) -> list[FieldSchema]:
-    """The fields of a dataclass but `unknown`, or of a TypedDict, whose fields are all required."""
+    """Return the fields of a dataclass (except `unknown`), or of a TypedDict (all required)."""
     forms = get_type_hints(part, include_extras=True)
     if not dataclasses.is_dataclass(part):
         return [FieldSchema(name, form, required=True, stored=True) for name, form in forms.items()]
@@ -70,22 +70,22 @@ def fields_of(part: type) -> list[FieldSchema]:
 
 
 def shown(value: Any) -> str:
-    """A value for a message: shortened, since a document may hold anything."""
+    """Return a shortened repr of a value for a message, because values can be long."""
     return reprlib.repr(value)
 
 
 def keywords(**values: Any) -> Constraint:
-    """Keywords of JSON Schema that describe a value, and that the reader does not check."""
+    """Create a constraint from JSON Schema keywords that the reader does not check."""
     return Constraint(values)
 
 
 def matching(pattern: str, meaning: str) -> Constraint:
-    """A string that is matched by a pattern as a whole."""
+    """Create a constraint for strings that fully match a pattern."""
     compiled = re.compile(pattern)
 
     def read(value: str) -> str:
         if not compiled.fullmatch(value):
-            raise ValueError(f"{shown(value)} is no {meaning}")
+            raise ValueError(f"{shown(value)} is not a {meaning}")
         return value
 
     return Constraint({"pattern": f"^{pattern}$"}, read)
@@ -94,7 +94,7 @@ def matching(pattern: str, meaning: str) -> Constraint:
 def _at_least(lowest: int, meaning: str) -> Constraint:
     def read(value: int) -> int:
         if value < lowest:
-            raise ValueError(f"{shown(value)} is no {meaning}")
+            raise ValueError(f"{shown(value)} is not a {meaning}")
         return value
 
     return Constraint({"minimum": lowest}, read)
@@ -102,19 +102,19 @@ def _at_least(lowest: int, meaning: str) -> Constraint:
 
 def _above_zero(value: float) -> float:
     if value <= 0:
-        raise ValueError(f"{shown(value)} is not above 0")
+        raise ValueError(f"{shown(value)} is not greater than 0")
     return value
 
 
 def _some(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if not values:
-        raise ValueError("there is none")
+        raise ValueError("must not be empty")
     return values
 
 
 def _all_different(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(set(values)) != len(values):
-        raise ValueError(f"not all are different: {shown(values)}")
+        raise ValueError(f"must not contain duplicates: {shown(values)}")
     return values
 
 
@@ -125,7 +125,7 @@ def _field_schema(item: "dataclasses.Field[Any]", form: Any) -> FieldSchema:
 
 
 Size = Annotated[int, _at_least(0, "size")]
-Count = Annotated[int, _at_least(1, "positive whole number")]
+Count = Annotated[int, _at_least(1, "positive integer")]
 Seconds = Annotated[float, Constraint({"exclusiveMinimum": 0}, _above_zero)]
 NOT_EMPTY = Constraint({"minItems": 1}, _some)
 ALL_DIFFERENT = Constraint({"uniqueItems": True}, _all_different)

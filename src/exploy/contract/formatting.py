@@ -1,4 +1,4 @@
-"""The contract in words, for people."""
+"""Formats the contract as text."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from exploy.contract.parts import Port
 
 
 def format_rates(contract: Contract) -> str:
-    """Both rates."""
+    """Format the tick rate and the policy rate."""
     if contract.hz is None:
         return f"policy every {contract.decimation} ticks" if contract.decimation > 1 else "policy at every tick"
     if contract.decimation == 1:
@@ -17,7 +17,7 @@ def format_rates(contract: Contract) -> str:
 
 
 def format_elements(port: Port) -> str:
-    """Names, limits, gains and frame of a port, so far as they are known."""
+    """Format the names, limits, gains and frame of a port, where known."""
     parts = [", ".join(port.names)] if port.names else []
     if port.limits:
         parts.append(f"limits {_shown(port.limits)}")
@@ -30,8 +30,8 @@ def format_elements(port: Port) -> str:
 
 
 def format_shape(port: Port) -> str:
-    """The sizes of a port."""
-    return ", ".join(map(str, port.shape)) or "number"
+    """Format the shape of a port."""
+    return ", ".join(map(str, port.shape)) or "scalar"
 
 
 def _shown(values: Any) -> str:

@@ -20,7 +20,7 @@ LimitsOfElements = Annotated[tuple[Limits, ...], NOT_EMPTY]
 
 
 class PortKind:
-    """Kinds of ports that the format itself gives a meaning; all others describe robot data and are free text."""
+    """Port kinds with a meaning in the file format. All other kinds describe robot data and are free text."""
 
     STEP_COUNT = "step_count"
     MEMORY = "memory"
@@ -33,23 +33,22 @@ class PortKind:
 
 @dataclass(frozen=True)
 class Port(Part):
-    """A named tensor that goes into or comes out of the file.
+    """A named input or output tensor of the file.
 
     Args:
         name: Name of the port.
-        dtype: Type of its elements, as numpy calls it.
-        shape: Its sizes; a string stands for a size that is chosen when the file is loaded.
-        kind: What it is. step_count: the number of the tick, or what is left of it by the decimation; it does nothing
-            but choose the path. memory: fed back. is_init: true at the first tick after a reset, set by the controller.
-            observations, actions: of the policy. Others are free text.
-        names: Names of the elements along the last dimension, such as those of joints.
+        dtype: Numpy dtype of its elements.
+        shape: Its shape. A string is the name of a size that is chosen when the file is loaded.
+        kind: Its role. step_count: the tick number, or the tick number modulo the decimation; it only selects the path.
+            memory: fed back. is_init: true at the first tick after a reset, set by the controller. observations,
+            actions: of the policy. All other kinds are free text.
+        names: Names of the elements along the last dimension, such as joint names.
         unit: Unit of the values.
-        limits: The lowest and the highest value, for all elements, or one such pair for each along the last dimension;
-            None, null in JSON, where there is no bound.
-        frame: The frame in which the values are expressed.
-        gains: A number for each element along the last dimension, by the name of the gain, such as `stiffness`.
-        finite: False where values that are not finite belong to the port, such as those of a range sensor; true if left
-            out.
+        limits: Minimum and maximum: one pair for all elements, or one pair per element along the last dimension. None
+            (null in JSON) means no bound.
+        frame: Reference frame of the values.
+        gains: One number per element along the last dimension, by the name of the gain, such as `stiffness`.
+        finite: False if the port may have non-finite values, such as those of a range sensor; true if missing.
         unknown: Fields that this version does not know.
     """
 
@@ -66,14 +65,14 @@ class Port(Part):
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def fixed_shape(self, sizes: Mapping[str, int] | None = None) -> tuple[int, ...]:
-        """The shape with sizes for those that are left open, by name; 1 where one is not given."""
+        """Return the shape with values for its named sizes; 1 for each size that is not given."""
         return tuple(size if isinstance(size, int) else (sizes or {}).get(size, 1) for size in self.shape)
 
     def check(self) -> None:
-        """Names, limits of elements and gains are as many as the last dimension has elements.
+        """Check that names, per-element limits and gains have the length of the last dimension.
 
         Raises:
-            ValueError: If they are not.
+            ValueError: If they do not.
         """
         last = self.shape[-1] if self.shape else None
         limits = self.limits if self.limits and isinstance(self.limits[0], tuple) else None
@@ -84,15 +83,15 @@ class Port(Part):
 
 @dataclass(frozen=True)
 class StoredMemory(Part):
-    """A value that the file gives out and takes again at the next call.
+    """A value that is fed back from an output to an input at the next call.
 
     Args:
         name: Name of the memory.
-        input: The input that takes it.
-        output: The output that gives it.
-        initial: The value that it starts from.
-        carried: True where it was not registered, but crosses from a policy step to its sub-steps.
-        written_by_observations: True where computing observations changes it.
+        input: The input that reads it.
+        output: The output that writes it.
+        initial: Its initial value.
+        carried: True if it was not registered, but is passed from a policy step to its sub-steps.
+        written_by_observations: True if computing observations changes it.
         unknown: Fields that this version does not know.
     """
 
@@ -105,21 +104,21 @@ class StoredMemory(Part):
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def initial_value(self) -> np.ndarray:
-        """The value that this memory starts from."""
+        """Return the initial value of this memory."""
         return decode_array(self.initial)
 
 
 @dataclass(frozen=True)
 class Frozen(Part):
-    """A tensor of the environment that is stored in the file with the value that it had at export.
+    """A tensor of the environment that is stored in the file with its value at export.
 
     Args:
-        name: The path that led to the tensor.
-        dtype: Type of its elements, as numpy calls it.
-        shape: Its sizes.
+        name: Path to the tensor.
+        dtype: Numpy dtype of its elements.
+        shape: Its shape.
         sha256: Hash of the bytes of its elements, in row-major order.
-        elements: Positions in the flattened tensor, where ports cover the others.
-        declared: The name under which it was declared to be a constant.
+        elements: The frozen positions in the flattened tensor, if ports cover the other positions.
+        declared: Name under which it was declared as a constant.
         unknown: Fields that this version does not know.
     """
 
@@ -132,7 +131,7 @@ class Frozen(Part):
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def changed_elements(self, now: np.ndarray) -> np.ndarray | None:
-        """Flags for all that is frozen, where it has another value, shape or type now; else None."""
+        """Return flags for all frozen elements if value, shape or dtype has changed since the export, else None."""
         frozen = slice(None) if self.elements is None else self.elements
         same_form = now.shape == self.shape and str(now.dtype) == self.dtype
         if same_form and digest(now if self.elements is None else now.reshape(-1)[self.elements]) == self.sha256:
@@ -142,7 +141,7 @@ class Frozen(Part):
         return flags
 
     def check(self) -> None:
-        """The positions of elements are within the tensor.
+        """Check that the frozen positions are within the tensor.
 
         Raises:
             ValueError: If they are not.
@@ -168,22 +167,22 @@ class ObservationTerm(Part):
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
-        """A term does not end before it starts.
+        """Check that the term does not end before it starts.
 
         Raises:
             ValueError: If it does.
         """
         if self.start > self.stop:
-            raise ValueError(f"a term cannot go from {self.start} to {self.stop}")
+            raise ValueError(f"a term cannot start at {self.start} and stop at {self.stop}")
 
 
 @dataclass(frozen=True)
 class GitCommit(Part):
-    """The commit that the environment's code was at.
+    """The commit of the environment's code.
 
     Args:
         commit: Its hash.
-        changed: True if tracked files were different from it.
+        changed: True if tracked files differed from the commit.
         unknown: Fields that this version does not know.
     """
 
@@ -194,15 +193,15 @@ class GitCommit(Part):
 
 @dataclass(frozen=True)
 class Provenance(Part):
-    """Where a file comes from: who made it, when, from what.
+    """The origin of a file: what created it, when, and from what.
 
     Args:
-        versions: Versions of everything that made the file.
-        date: When it was made, in UTC.
-        model_source: Where the policy comes from, as the user said.
+        versions: Versions of the software that created the file.
+        date: Creation time, in UTC.
+        model_source: Origin of the policy, as given by the user.
         opset: Version of the ONNX operators.
         ir_version: Version of the ONNX format.
-        git: The commit of the environment's code, and whether tracked files were changed.
+        git: Commit of the environment's code, and whether tracked files were changed.
         unknown: Fields that this version does not know.
     """
 
@@ -217,15 +216,15 @@ class Provenance(Part):
 
 @dataclass(frozen=True)
 class GoldenTrace(Part):
-    """Some ticks from a reset on: what went in, and what the torch program gave.
+    """Inputs and outputs of the torch program for some ticks after a reset.
 
-    Each array has the ticks as its first dimension.
+    The first dimension of each array is the tick.
 
     Args:
         ticks: Number of ticks.
-        inputs: What went in, by port.
-        outputs: What came out, by port. Memories, and outputs that random numbers reach, are not among them.
-        tolerance: How far outputs may be off: absolute, and relative to the largest element.
+        inputs: Input values, by port.
+        outputs: Output values, by port, without memories and outputs that depend on random numbers.
+        tolerance: Maximum error of outputs: absolute, and relative to the largest element.
         unknown: Fields that this version does not know.
     """
 
@@ -236,18 +235,18 @@ class GoldenTrace(Part):
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def input_arrays(self) -> dict[str, np.ndarray]:
-        """What goes in, by port, tick by tick."""
+        """Decode the input values, by port."""
         return {name: decode_array(array) for name, array in self.inputs.items()}
 
     def output_arrays(self) -> dict[str, np.ndarray]:
-        """What comes out, by port, tick by tick."""
+        """Decode the output values, by port."""
         return {name: decode_array(array) for name, array in self.outputs.items()}
 
     def check(self) -> None:
-        """Every array has the ticks as its first dimension.
+        """Check that the first dimension of every array has one entry per tick.
 
         Raises:
-            ValueError: If one has not.
+            ValueError: If it does not.
         """
         if any(array["shape"][:1] != [self.ticks] for array in (*self.inputs.values(), *self.outputs.values())):
             raise ValueError(f"an array of the trace does not have {self.ticks} ticks")

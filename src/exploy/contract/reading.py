@@ -1,4 +1,4 @@
-"""Reads JSON into dataclasses, by what these say about their fields (see forms.py)."""
+"""Reads JSON into dataclasses, based on the types of their fields (see field_schema.py)."""
 
 import functools
 import math
@@ -11,14 +11,14 @@ from exploy.contract.field_schema import UNKNOWN, Part, fields_of, is_part, show
 Read = Callable[[Any], Any]
 _Part = TypeVar("_Part", bound=Part)
 
-_MISFITS = (ValueError, TypeError, OverflowError, KeyError, AttributeError)  # what numpy and base64 raise as well
+_MISFITS = (ValueError, TypeError, OverflowError, KeyError, AttributeError)  # includes what numpy and base64 raise
 
 
 def read_part(kind: type[_Part], document: Any) -> _Part:
-    """The part that a parsed JSON document describes. Fields that the class does not have are kept in `unknown`.
+    """Create a part from a parsed JSON document. Fields that the class does not have are kept in `unknown`.
 
     Raises:
-        ValueError, TypeError: If a required field is missing, or one does not hold what the class says.
+        ValueError, TypeError: If a required field is missing, or a field has an invalid value.
     """
     reader: Callable[[Any], _Part] = _reader(cast(Hashable, kind))
     return reader(document)
@@ -26,10 +26,10 @@ def read_part(kind: type[_Part], document: Any) -> _Part:
 
 @functools.cache
 def _reader(form: Any) -> Read:
-    """A function that turns JSON into what a type says, or raises one of _MISFITS.
+    """Return a function that converts a JSON value to a type, or raises one of _MISFITS.
 
     Raises:
-        TypeError: If contracts cannot have such a type.
+        TypeError: If contracts do not support the type.
     """
     if form in _PLAIN:
         return _PLAIN[form]
@@ -37,7 +37,7 @@ def _reader(form: Any) -> Read:
         return _typed_dict(form) if is_typeddict(form) else _dataclass(form)
     container = _CONTAINERS.get(get_origin(form))
     if container is None:
-        raise TypeError(f"There is no reader for {form}.")
+        raise TypeError(f"Fields of type {form} cannot be read.")
     return container(*get_args(form))
 
 
@@ -69,7 +69,7 @@ def _read_field(kind: type, name: str, read: Read, value: Any) -> Any:
 
 
 def _typed_dict(kind: type) -> Read:
-    """Typed dictionaries stay as they are, with whatever else is in them."""
+    """Typed dictionaries are returned unchanged, including additional keys."""
     fields = [(field.name, _reader(field.form)) for field in fields_of(kind)]
 
     def read(document: Any) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _constrained(form: Any, *constraints: Any) -> Read:
 
 
 def _either(*forms: Any) -> Read:
-    """The first of several types that fits; null first of all, where it is among them."""
+    """Read the first type that matches; null is tried first if it is allowed."""
     reads = [_reader(form) for form in forms if form is not type(None)]
     nullable = type(None) in forms
 
@@ -130,32 +130,32 @@ def _list(form: Any) -> Read:
 
 
 def _mapping(key: Any, form: Any) -> Read:
-    """JSON has strings as keys, whatever is said."""
+    """Keys are always strings in JSON, so the key type is not used."""
     read_item = _reader(form)
     return lambda value: {name: read_item(item) for name, item in _object(value).items()}
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{shown(value)} is no string")
+        raise TypeError(f"{shown(value)} is not a string")
     return value
 
 
 def _whole(value: Any) -> int:
     if type(value) is not int:
-        raise TypeError(f"{shown(value)} is no whole number")
+        raise TypeError(f"{shown(value)} is not an integer")
     return value
 
 
 def _number(value: Any) -> float:
     if type(value) not in (int, float) or not math.isfinite(value):
-        raise TypeError(f"{shown(value)} is no finite number")
+        raise TypeError(f"{shown(value)} is not a finite number")
     return float(value)
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(f"{shown(value)} is no flag")
+        raise TypeError(f"{shown(value)} is not a boolean")
     return value
 
 
@@ -165,13 +165,13 @@ def _anything(value: Any) -> Any:
 
 def _listed(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise TypeError(f"{shown(value)} is no list")
+        raise TypeError(f"{shown(value)} is not a list")
     return value
 
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise TypeError(f"{shown(value)} is no object")
+        raise TypeError(f"{shown(value)} is not an object")
     return value
 
 

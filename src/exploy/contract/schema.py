@@ -1,4 +1,4 @@
-"""The JSON Schema of the contract, by what its dataclasses say about their fields (see forms.py)."""
+"""The JSON Schema of the contract, derived from its dataclasses (see field_schema.py)."""
 
 import inspect
 import re
@@ -14,14 +14,14 @@ Schema = dict[str, Any]
 
 _PLAIN: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n     .*)*)", re.MULTILINE)
-_READERS = "Readers ignore properties that they do not know, and refuse another major version."
+_READERS = "Readers ignore unknown properties and reject other major versions."
 
 
 def schema() -> Schema:
-    """The JSON Schema of the document that Contract.to_json() writes, with the docstrings as descriptions.
+    """Return the JSON Schema of the document that Contract.to_json() writes, with docstrings as descriptions.
 
     Raises:
-        TypeError: If a field has a type that cannot be said in JSON Schema.
+        TypeError: If a field has a type that cannot be expressed in JSON Schema.
     """
     definitions = _Definitions()
     contract = definitions.part(Contract)
@@ -36,7 +36,7 @@ def schema() -> Schema:
 
 
 class _Definitions:
-    """The schemas of all parts that have been met, by name."""
+    """The schemas of all parts found so far, by name."""
 
     def __init__(self) -> None:
         self.parts: dict[str, Schema] = {}
@@ -50,7 +50,7 @@ class _Definitions:
         }
 
     def part(self, kind: type) -> Schema:
-        """A dataclass as an object."""
+        """Return the schema of a dataclass, as an object."""
         text, descriptions = _described(kind)
         fields = fields_of(kind)
         properties = {item.name: {"description": descriptions[item.name]} | self._form(item.form) for item in fields}
@@ -67,11 +67,11 @@ class _Definitions:
             return self._reference(form)
         container = self._containers.get(get_origin(form))
         if container is None:
-            raise TypeError(f"There is no JSON Schema for {form}.")
+            raise TypeError(f"Fields of type {form} cannot be expressed in JSON Schema.")
         return container(*get_args(form))
 
     def _reference(self, kind: type) -> Schema:
-        """Named by the last word of the class: a GoldenTrace is a `trace`."""
+        """Refer to a part by the last word of its class name: GoldenTrace becomes `trace`."""
         name = re.findall("[A-Z][a-z]*", kind.__name__)[-1].lower()
         if name not in self.parts:
             self.parts[name] = self.part(kind)
@@ -106,7 +106,7 @@ class _Definitions:
 
 
 def _described(kind: type) -> tuple[str, dict[str, str]]:
-    """What the docstring says of a class, and of each of its fields.
+    """Return the description of a class and of each field, from its docstring.
 
     Raises:
         TypeError: If there is no docstring, as with `python -OO`.

@@ -1,4 +1,4 @@
-"""Finds the terms of an observation in the names of its elements."""
+"""Finds the terms of an observation from the names of its elements."""
 
 import re
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ _NUMBERED = re.compile(r"(?P<stem>.*?)[_.\[/]?(?P<number>\d+)\]?")
 
 
 def terms_of(names: Sequence[str]) -> tuple[ObservationTerm, ...]:
-    """Consecutive elements that count up from 0 under one name (`pos_0`, `pos_1`, …) as terms with their slices.
+    """Group consecutive elements that count up from 0 under one name (`pos_0`, `pos_1`, …) into terms.
 
-    An element without such a number, or one that does not continue the count, is a term of its own.
+    An element without such a number, or one that does not continue the count, is a separate term.
     """
     terms: list[ObservationTerm] = []
     for position, name in enumerate(names):

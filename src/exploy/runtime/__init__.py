@@ -1,4 +1,4 @@
-"""Runs exported files with numpy and onnxruntime alone."""
+"""Runs exported files with numpy and onnxruntime only."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

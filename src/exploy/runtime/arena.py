@@ -1,21 +1,21 @@
-"""Arrays side by side in one piece of memory, so that one operation serves them all."""
+"""Arrays in one block of memory, so that one operation can process all of them."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 import numpy as np
 
-_ALIGNMENT = 64  # bytes; what onnxruntime's kernels like best
+_ALIGNMENT = 64  # bytes; the alignment that onnxruntime's kernels prefer
 _Key = TypeVar("_Key", bound=Hashable)
 
 Layout = tuple[np.dtype, tuple[int, ...]]
 
 
 class Arena(Generic[_Key]):
-    """Named arrays of zeros, those of one type in one flat array.
+    """Named arrays of zeros. All arrays of one dtype are in one flat array.
 
     Args:
-        layouts: Type and shape of each array, by key; arrays of a type follow each other in this order.
+        layouts: Dtype and shape of each array, by key. Arrays of one dtype are stored in this order.
     """
 
     def __init__(self, layouts: Mapping[_Key, Layout]):
@@ -33,7 +33,7 @@ class Arena(Generic[_Key]):
         }
 
     def section(self, keys: Iterable[_Key]) -> dict[np.dtype, slice]:
-        """Where some arrays that follow each other are in the flat array of each type, gaps between them included."""
+        """Return the slice of consecutive arrays in the flat array of each dtype, including gaps between them."""
         sections: dict[np.dtype, slice] = {}
         for key in keys:
             dtype, span = self.arrays[key].dtype, self._spans[key]
@@ -42,7 +42,7 @@ class Arena(Generic[_Key]):
         return sections
 
     def span(self, key: _Key) -> slice:
-        """Where an array is in the flat array of its type."""
+        """Return the slice of an array in the flat array of its dtype."""
         return self._spans[key]
 
 

@@ -7,10 +7,10 @@ import numpy as np
 
 
 class Buffers(dict[str, np.ndarray]):
-    """Arrays by port name, to be written into and never to be replaced."""
+    """Arrays by port name. They can be written into, but not replaced."""
 
     def _refuse(self, *arguments: Any, **named: Any) -> NoReturn:
-        raise TypeError("Buffers cannot be replaced or taken out; write into them: controller.inputs[name][:] = value")
+        raise TypeError("Buffers cannot be replaced or removed; write into them: controller.inputs[name][:] = value")
 
     def __reduce__(self) -> tuple[type[dict], tuple[dict[str, np.ndarray]]]:
         return dict, ({name: array.copy() for name, array in self.items()},)
@@ -19,7 +19,7 @@ class Buffers(dict[str, np.ndarray]):
 
 
 def read_only(arrays: Mapping[str, np.ndarray]) -> Buffers:
-    """Views of arrays that cannot be written through."""
+    """Return read-only views of arrays."""
     views = {name: array.view() for name, array in arrays.items()}
     for view in views.values():
         view.flags.writeable = False

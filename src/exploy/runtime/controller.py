@@ -1,4 +1,4 @@
-"""Runs an exported file on a robot: numpy and onnxruntime, no torch."""
+"""Runs an exported file on a robot, with numpy and onnxruntime and without torch."""
 
 import os
 import threading
@@ -28,43 +28,44 @@ from exploy.runtime.statistics import Durations, Stats, stats_of
 from exploy.runtime.wiring import Wiring, output_arena
 from exploy.tables import Table
 
-_BUSY = "The controller is within a tick or a reset: use it between them, from one thread, and not from callbacks."
+_BUSY = "The controller is busy with a tick or reset. Use it between ticks, from one thread, and not from callbacks."
 
 
 class Listener(Protocol):
-    """What wants to know of every tick, such as a recorder."""
+    """An object that is notified of every tick, such as a recorder."""
 
     def on_tick(self, tick: int, started: int, duration: int) -> None:
-        """A tick was computed; times in nanoseconds of the controller's clock."""
+        """Handle a computed tick; times are in nanoseconds of the controller's clock."""
 
     def on_event(self, event: dict[str, Any]) -> None:
-        """Something else happened: a reset, a ramp, a fault."""
+        """Handle another event: a reset, a ramp, or a fault."""
 
 
 class Controller:
-    """A file, ready to be ticked; made by `Controller.load()`.
+    """Runs a loaded file tick by tick; created by `Controller.load()`.
 
-    `step()` takes a dictionary and returns one; its arrays belong to the caller. `tick()` is the fast way: write into
-    `inputs`, tick, read `outputs`, whose arrays the next tick overwrites. The first tick after a reset runs the policy
-    and starts from the memories stored in the file; `obs` and `actions` stay those of the last policy step.
+    `step()` takes a dictionary and returns one; the returned arrays belong to the caller. `tick()` is faster: write
+    into `inputs`, tick, read `outputs`. The next tick overwrites the output arrays. The first tick after a reset runs
+    the policy and starts from the memories stored in the file. `obs` and `actions` keep the values of the last policy
+    step.
 
-    Belongs to the thread that ticks it first after a reset; use from another one raises ThreadError.
+    A controller belongs to the thread that ticks it first after a reset. Use from another thread raises ThreadError.
 
     Args:
-        file: The file.
-        hz: The rate to watch from the start; see `arm()`.
-        guards: What to watch, and what to do when something is wrong.
-        on_fault: What a guard that is set to "call" calls, with the fault; returns outputs to hold, or None.
-        max_age: Seconds for which an input may stay as it is once a rate is armed, by name.
-        sizes: Sizes that the file leaves open, by name; 1 where one is not given.
+        file: The loaded file.
+        hz: The tick rate to monitor from the start; see `arm()`.
+        guards: What to check, and what to do when a check fails.
+        on_fault: Called with the fault by guards that are set to "call". Returns outputs to hold, or None.
+        max_age: Seconds after which an input is stale, by name. Only checked once a rate is armed.
+        sizes: Values for the named sizes of the file, by name; 1 for each size that is not given.
         threads: Number of threads that onnxruntime computes with.
-        spinning: Let these threads keep their processors busy while they wait.
-        split: Run policy step and sub-step as sessions of their own where the file allows it.
-        clock: Gives nanoseconds that only go up.
+        spinning: Let these threads busy-wait.
+        split: Run policy step and sub-step in separate sessions if the file allows it.
+        clock: Returns the time in nanoseconds; must be monotonic.
 
     Raises:
         ContractError: If the file cannot be run here.
-        RuntimeInputError: If an option is not usable.
+        RuntimeInputError: If an option is invalid.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Controller:
         self._clock = clock
         if not isinstance(self._guards, Guards) or not callable(clock) or type(threads) is not int or threads < 1:
             raise RuntimeInputError(
-                "guards must be Guards(…), clock a function and threads 1 or more, "
+                "guards must be Guards(…), clock a function and threads an integer of 1 or more, "
                 f"got {guards!r}, {clock!r} and {threads!r}."
             )
         self._runners = open_steps(file, threads=threads, spinning=spinning, split=split)
@@ -125,14 +126,14 @@ class Controller:
                 `split`, `clock`.
 
         Raises:
-            ContractError: If the file cannot be trusted or run here; the message says why.
-            RuntimeInputError: If an option is not usable.
+            ContractError: If the file is invalid, was changed, or cannot be run here; the message says why.
+            RuntimeInputError: If an option is invalid.
         """
         if isinstance(path, bytes | bytearray | memoryview):
             return cls(ModelFile.parse(bytes(path)), **options)
         return cls(ModelFile.load(path), **options)
 
-    # -- what it is ---------------------------------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         rate = f"armed at {self.hz:g} Hz" if self.hz is not None else "not armed"
@@ -147,27 +148,27 @@ class Controller:
 
     @property
     def contract(self) -> Contract:
-        """What the file says about itself."""
+        """The contract of the file."""
         return self._contract
 
     @property
     def inputs(self) -> Buffers:
-        """The arrays to write inputs into, by name, before `tick()`; floats are NaN until they are written."""
+        """The arrays to write inputs into before `tick()`, by name. Floats are NaN until they are written."""
         return self._inputs
 
     @property
     def outputs(self) -> Buffers:
-        """The outputs of the last good tick, by name; the next one overwrites them."""
+        """The outputs of the last good tick, by name. The next tick overwrites them."""
         return self._outputs
 
     @property
     def ports(self) -> Mapping[str, Port]:
-        """The inputs to give and the outputs to expect; names, limits and gains in the order that `bind()` has set."""
+        """The ports of `inputs` and `outputs`. Names, limits and gains are in the order set by `bind()`."""
         return MappingProxyType(self._ports)
 
     @property
     def gains(self) -> dict[str, dict[str, np.ndarray]]:
-        """Gains of each output that has some, such as its stiffness, in the order that `bind()` has set."""
+        """The gains of each port that has any, such as stiffness, in the order set by `bind()`."""
         return {
             name: {gain: np.array(values) for gain, values in port.gains.items()}
             for name, port in self._ports.items()
@@ -176,7 +177,7 @@ class Controller:
 
     @property
     def hz(self) -> float | None:
-        """The rate that is armed."""
+        """The armed rate, or None."""
         return self._watch.hz if self._watch is not None else None
 
     @property
@@ -186,32 +187,32 @@ class Controller:
 
     @property
     def fault(self) -> Fault | None:
-        """What went wrong since the last reset."""
+        """The fault since the last reset, or None."""
         return self._latch.fault
 
     @property
     def stats(self) -> Stats:
-        """How long ticks took, and how many took longer than their period, since the controller was loaded."""
+        """Tick durations and number of overruns since the controller was loaded."""
         return stats_of(*self._durations, self._overruns)
 
     # -- preparation --------------------------------------------------------------------------------------------------
 
     def selftest(self) -> int:
-        """Run the file on its golden trace; memories and buffers of this controller are not touched.
+        """Run the file on its golden trace. The controller's own memories and buffers are not changed.
 
         Returns:
             The number of ticks that were compared.
 
         Raises:
             VerificationError: If an output differs; the message names it.
-            ContractError: If the file has no trace.
+            ContractError: If the file has no trace, or its trace does not match its ports.
         """
         return replay_trace(self._contract, self._runners)
 
     def reset(self) -> None:
-        """Start anew: memories as stored in the file, the policy at the next tick, no fault, no ramp.
+        """Restore the initial state: memories as stored in the file, policy at the next tick, no fault, no ramp.
 
-        Inputs, outputs and arrays that were handed out are not written to.
+        Inputs, outputs and returned arrays are not changed.
 
         Raises:
             ThreadError: If a tick is being computed.
@@ -221,25 +222,26 @@ class Controller:
             self._tell({"event": "reset"})
 
     def bind(self, port: str, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Take and give elements in the robot's order from now on.
+        """Use the robot's element order from now on.
 
-        Besides the port itself, all others whose elements are among these names are bound: inputs, targets and gains.
+        Every other port whose elements are all among these names is bound too, with its limits and gains.
 
         Args:
             port: An input or output with element names.
-            names: Its element names in the robot's order, each of them once.
+            names: Its element names in the robot's order, each exactly once.
 
         Returns:
             The order of each port that was bound.
 
         Raises:
-            RuntimeInputError: If a name is missing, doubled or unknown, or the port has none; nothing is bound then.
+            RuntimeInputError: If a name is missing, duplicated or unknown, or the port has no names. Nothing is
+                bound then.
         """
         if port not in self._ports:
-            raise RuntimeInputError(f"There is no port {port!r}; there are {', '.join(self._ports)}.")
+            raise RuntimeInputError(f"Unknown port {port!r}. The ports are {', '.join(self._ports)}.")
         with self._alone():
             if self._tick or self._ramps or self._listener is not None:
-                raise RuntimeInputError("Bind after a reset, before the first tick, ramps and recording.")
+                raise RuntimeInputError("Call bind() after a reset, before the first tick, ramps and recording.")
             order = validated_order(self._ports[port], names)
             bound = {name: found for name, item in self._ports.items() if (found := order_of(item, order)) is not None}
             self._ports |= {name: reordered(self._ports[name], found) for name, found in bound.items()}
@@ -247,35 +249,37 @@ class Controller:
         return bound
 
     def arm(self, hz: float) -> None:
-        """Watch time from now on: ticks off this rate, steps over their period, inputs that are not refreshed.
+        """Start monitoring time: ticks off this rate, steps over their period, inputs that are not refreshed.
 
         Raises:
-            RuntimeInputError: If the rate is not the one that the file was made for.
+            RuntimeInputError: If the rate is not the tick rate of the file.
         """
         with self._alone():
             self._watch = RateWatch(hz, self._contract, self._guards, self._max_age, self._inputs)
 
     def disarm(self) -> None:
-        """Stop watching time."""
+        """Stop monitoring time."""
         with self._alone():
             self._watch = None
 
     def ramp_in(self, output: str, start: Any, seconds: SupportsFloat) -> None:
-        """Lead an output from where the robot is to what the file computes, over some time from the next tick on.
+        """Blend an output from a start value to what the file computes, beginning at the next tick.
 
         Args:
             output: The output, such as joint targets.
-            start: Where the robot is, in the order that `bind()` has set; beyond the limits if need be.
-            seconds: How long it takes.
+            start: The current value on the robot, in the order set by `bind()`. It may exceed the limits.
+            seconds: Duration of the ramp.
 
         Raises:
-            RuntimeInputError: If that output cannot be led, or the time of a tick is not known.
+            RuntimeInputError: If the output cannot be ramped, an argument is invalid, or the tick rate is unknown.
         """
         rate = self.hz or self._contract.hz
         if rate is None:
-            raise RuntimeInputError("A ramp needs the rate of the ticks, which the file does not tell; give hz=.")
+            raise RuntimeInputError("A ramp needs the tick rate, which is not in the file. Pass hz= when loading.")
         if output not in self._outputs or not all(output in runner.outputs for runner in self._runners):
-            raise RuntimeInputError(f"{output!r} is no output that every tick computes, so it cannot be led.")
+            raise RuntimeInputError(
+                f"{output!r} is not an output that every tick computes. Only such outputs can be ramped."
+            )
         value = ramp_start(output, start, self._outputs[output])
         with self._alone():
             first = self._wiring.in_file_order(self._engine.port(output), value)
@@ -286,19 +290,19 @@ class Controller:
     # -- running ------------------------------------------------------------------------------------------------------
 
     def step(self, values: Mapping[str, Any], *, ages: Mapping[str, float] | None = None) -> dict[str, np.ndarray]:
-        """Tick once with these inputs.
+        """Run one tick with these inputs.
 
         Args:
-            values: An array for each input; of the port's type, and its shape with or without a first dimension of 1.
-                Numbers and lists are converted. Once a rate is armed, an input that `max_age` names may be left out.
-            ages: Seconds since inputs were measured, by name, where they are not fresh.
+            values: One array per input, with the dtype and shape of its port. A first dimension of 1 may be omitted.
+                Numbers and lists are converted. Once a rate is armed, inputs in `max_age` may be omitted.
+            ages: Seconds since inputs were measured, by name; only needed for inputs that are not new.
 
         Returns:
-            All outputs but memories. The arrays belong to the caller.
+            All outputs except memories. The arrays belong to the caller.
 
         Raises:
-            FaultError: If a guard trips that is set to raise, and at every later step until `reset()`.
-            ThreadError: If this is a second thread.
+            FaultError: If a guard that is set to raise trips, and at every later step until `reset()`.
+            ThreadError: If called from a second thread, or within another tick or reset.
         """
         if self._lock.locked():
             raise ThreadError(_BUSY)
@@ -315,10 +319,14 @@ class Controller:
             return {name: array.copy() for name, array in self._outputs.items()}
 
     def refreshed(self, *names: str) -> None:
-        """Say that inputs were written to, all of them if none is named; needed by `tick()` once a rate is armed."""
+        """Mark inputs as refreshed; all of them if no name is given. Needed before `tick()` once a rate is armed.
+
+        Raises:
+            RuntimeInputError: If an input is unknown.
+        """
         unknown = [name for name in names if name not in self._inputs and name not in self._contract.unused_inputs]
         if unknown:
-            raise RuntimeInputError(f"There is no input {', '.join(unknown)}; there are {', '.join(self._inputs)}.")
+            raise RuntimeInputError(f"Unknown input {', '.join(unknown)}. The inputs are {', '.join(self._inputs)}.")
         if self._watch is not None:
             self._watch.mark(names or self._inputs, self._clock())
 
@@ -326,8 +334,8 @@ class Controller:
         """Compute one tick from `inputs` into `outputs`.
 
         Raises:
-            FaultError: If a guard trips that is set to raise, and at every later tick until `reset()`.
-            ThreadError: If this is a second thread.
+            FaultError: If a guard that is set to raise trips, and at every later tick until `reset()`.
+            ThreadError: If called from a second thread, or within another tick or reset.
         """
         if self._lock.locked():
             raise ThreadError(_BUSY)
@@ -336,7 +344,7 @@ class Controller:
             self._run()
 
     def _run(self) -> None:
-        """Compute one tick, unless there was a fault."""
+        """Compute one tick, unless there is a fault."""
         if self._latch.fault is not None:
             self._latch.stand_still()
             return
@@ -380,13 +388,13 @@ class Controller:
     # -- faults -------------------------------------------------------------------------------------------------------
 
     def _reason_for(self, error: Exception) -> Violation:
-        """Why onnxruntime could not compute a step: values that are not finite, where there are any."""
+        """Return why a step failed: non-finite values if there are any, otherwise the error itself."""
         found = self._finite.finding() if self._finite is not None else None
         return found or Violation(Guard.EXECUTION, f"onnxruntime cannot compute this step: {_first_line(error)}.")
 
     def _trip(self, found: Violation, tick: int) -> None:
-        """Let the world know of a fault, and do what its guard is set to."""
-        for source, index, target in self._wiring.gathers:  # what a listener sees are the inputs of this tick
+        """Record a fault, notify the listener, and perform the action of the guard."""
+        for source, index, target in self._wiring.gathers:  # listeners must see the inputs of this tick
             source.take(index, 0, target, "clip")
         self._latch.close(found, tick)
         self._tell({"event": "fault", "guard": found.guard.value, "port": found.port, "message": found.message})
@@ -395,18 +403,18 @@ class Controller:
     # -- state --------------------------------------------------------------------------------------------------------
 
     def _claim(self) -> None:
-        """Belong to this thread, unless to another one already."""
+        """Assign the controller to this thread; raise ThreadError if it belongs to another thread."""
         thread = get_ident()
         if self._owner != thread:
             if self._owner is not None:
                 raise ThreadError(
-                    "The controller is used from a second thread. Give each thread a controller of its own, or "
-                    "reset() before handing it over."
+                    "The controller is used from a second thread. Load one controller per thread, or call "
+                    "reset() before another thread uses it."
                 )
             self._owner = thread
 
     def _alone(self) -> threading.Lock:
-        """The lock that keeps everybody else out; refuses if somebody is in."""
+        """Return the lock for exclusive access; raise ThreadError if it is held."""
         if self._lock.locked():
             raise ThreadError(_BUSY)
         return self._lock
@@ -421,7 +429,7 @@ class Controller:
             self._watch.restart()
 
     def _wire(self) -> None:
-        """Prepare the copies of a tick and its checks, for the order of elements that is in force."""
+        """Prepare the copies and checks of a tick for the current element order."""
         self._wiring = Wiring(self._engine, self._ports, self._released)
         self._checks: list[FiniteCheck | LimitCheck] = [self._finite] if self._finite is not None else []
         if self._guards.watches(Guard.LIMITS) and any(port.limits for port in self._ports.values()):
@@ -430,41 +438,41 @@ class Controller:
     # -- listeners ----------------------------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> None:
-        """Tell a listener of every tick from now on, and of the ramps that are about to start.
+        """Notify a listener of every tick from now on, and of ramps that are about to start.
 
         Raises:
-            RuntimeInputError: If there is one already, or the controller is not at its start.
+            RuntimeInputError: If there is already a listener, or the controller has not just been loaded or reset.
         """
         if self._listener is not None:
-            raise RuntimeInputError("The controller is being recorded already; close that recorder first.")
+            raise RuntimeInputError("The controller is already being recorded. Close that recorder first.")
         if self._tick or self._latch.fault is not None:
-            raise RuntimeInputError("Start recording after a reset: a log from the middle of a run cannot be replayed.")
+            raise RuntimeInputError("Start recording after a reset. A log that starts during a run cannot be replayed.")
         self._listener = listener
         for ramp in self._ramps.values():
             self._tell(ramp.event())
 
     def unlisten(self, listener: Listener) -> None:
-        """Tell a listener nothing more; nothing happens if it is another one that listens."""
+        """Stop notifying a listener; do nothing if it is not the current listener."""
         if self._listener is listener:
             self._listener = None
 
     def now(self) -> int:
-        """The time of the controller's clock, in nanoseconds."""
+        """Return the time of the controller's clock, in nanoseconds."""
         return self._clock()
 
     def __copy__(self) -> "Controller":
         raise TypeError("A controller cannot be copied; load the file again.")
 
     def signals(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """The buffers of inputs and outputs in the order of the file; the next tick overwrites them."""
+        """Return the buffers of inputs and outputs in the order of the file. The next tick overwrites them."""
         return dict(self._wiring.inputs), dict(self._engine.outputs)
 
     def new_engine(self) -> Engine:
-        """The file on buffers of its own, at its start; shares the sessions, and nothing that changes."""
+        """Create an engine in its initial state, with its own buffers. Only the sessions are shared."""
         return Engine(self._contract, self._runners, self._sizes)
 
     def _tell(self, event: dict[str, Any]) -> None:
-        listener = self._listener  # which its own thread may take back at any time
+        listener = self._listener  # its own thread may remove it at any time
         if listener is not None:
             listener.on_event(event)
 

@@ -1,4 +1,4 @@
-"""The order of elements: from the file's to the robot's, by name."""
+"""Converts between the element order of the file and that of the robot, by name."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -11,10 +11,10 @@ from exploy.errors import RuntimeInputError
 
 
 def validated_order(port: Port, names: Sequence[str]) -> tuple[str, ...]:
-    """Names in the robot's order that are those of a port, each of them once.
+    """Return the names as a tuple, after checking that they are the port's names, each exactly once.
 
     Raises:
-        RuntimeInputError: If the port has no names, or some are missing, doubled or unknown; all of them are listed.
+        RuntimeInputError: If the port has no names, or names are missing, duplicated or unknown; all are listed.
     """
     if port.names is None:
         raise RuntimeInputError(
@@ -23,7 +23,7 @@ def validated_order(port: Port, names: Sequence[str]) -> tuple[str, ...]:
         )
     given = tuple(names) if isinstance(names, Iterable) else (names,)
     if isinstance(names, str) or not all(isinstance(name, str) for name in given):
-        raise RuntimeInputError(f"The names for {port.name!r} must be a list of texts, got {names!r}.")
+        raise RuntimeInputError(f"The names for {port.name!r} must be a list of strings, got {names!r}.")
     problems = {
         "missing": [name for name in port.names if name not in given],
         "given twice": sorted({name for name in given if given.count(name) > 1}),
@@ -32,20 +32,20 @@ def validated_order(port: Port, names: Sequence[str]) -> tuple[str, ...]:
     wrong = [f"{what}: {', '.join(listed)}" for what, listed in problems.items() if listed]
     if wrong:
         raise RuntimeInputError(
-            f"{port.name!r} has the elements {', '.join(port.names)}; give each of them once. {'; '.join(wrong)}."
+            f"{port.name!r} has the elements {', '.join(port.names)}; give each exactly once. {'; '.join(wrong)}."
         )
     return given
 
 
 def order_of(port: Port, names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The elements of a port in the order that some names have, if all of them are among these; else None."""
+    """Return the elements of a port in the order of `names`, or None if `names` does not contain all of them."""
     if port.names is None or not set(port.names) <= set(names):
         return None
     return tuple(name for name in names if name in port.names)
 
 
 def reordered(port: Port, order: tuple[str, ...]) -> Port:
-    """A port with names, limits and gains in another order."""
+    """Return the port with names, limits and gains in another order."""
     index = _places(port.names, order)
 
     def moved(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -59,7 +59,7 @@ def reordered(port: Port, order: tuple[str, ...]) -> Port:
 
 
 def flat_index(shape: tuple[int, ...], source: Port, target: Port) -> np.ndarray:
-    """Where each element of a flattened array in one port's order is found in an array in another's."""
+    """Return the index that converts a flattened array from the order of `source` to the order of `target`."""
     positions = np.arange(int(np.prod(shape)), dtype=np.intp).reshape(shape)
     if source.names == target.names:
         return positions.reshape(-1)

@@ -1,4 +1,4 @@
-"""Runs a file tick by tick on buffers that are bound once: both rates, memories, and nothing else."""
+"""Runs a file tick by tick on buffers that are bound once: only the two rates and the memories."""
 
 import contextlib
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ _WARM_UP_RUNS = 3
 
 
 class Step(NamedTuple):
-    """What one tick does: run a session on bound buffers, and go on to another step."""
+    """One tick: run a session on bound buffers, then continue with the step at index `next`."""
 
     run: Callable[[Any], None]
     binding: Any
@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Parts:
-    """The ports of a file by what a controller does with them."""
+    """The ports of a file, grouped by how a controller uses them."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -38,20 +38,20 @@ class Parts:
 
     @classmethod
     def of(cls, contract: Contract) -> "Parts":
-        """Sort the ports of a contract.
+        """Group the ports of a contract.
 
         Raises:
-            ContractError: If a port would be left without a value.
+            ContractError: If a port would have no value.
         """
         fed_back = {memory.input for memory in contract.memories} | {memory.output for memory in contract.memories}
         mine = [port for port in contract.inputs if port.name not in fed_back]
         orphans = [port.name for port in mine if port.kind == PortKind.MEMORY]
         if orphans:
             raise ContractError(
-                f"No memory of the contract is fed back to {', '.join(orphans)}. Export the file again."
+                f"The contract has no memory for the inputs {', '.join(orphans)}. Export the file again."
             )
         if contract.decimation > 1 and not any(port.kind == PortKind.STEP_COUNT for port in mine):
-            raise ContractError("The contract has two rates, but no port for the step count. Export the file again.")
+            raise ContractError("The contract has two rates, but no step count port. Export the file again.")
         return cls(
             inputs=tuple(port for port in mine if port.kind not in PortKind.FILLED_BY_THE_CONTROLLER),
             outputs=tuple(port for port in contract.outputs if port.name not in fed_back),
@@ -63,16 +63,16 @@ class Parts:
 class Engine:
     """Buffers for all ports of a file, and the steps that run it on them.
 
-    A memory has two buffers: a tick reads one and writes the other, and the next tick has them the other way round. So
-    there is a step for each phase of the policy period and each state of the memories, made once; nothing is copied.
+    Each memory has two buffers: a tick reads one and writes the other, and the next tick swaps them. There is one step
+    per phase of the policy period and state of the memories. The steps are created once, so nothing is copied.
 
     Args:
-        contract: What the file says about itself.
+        contract: The contract of the file.
         runners: The policy step and the sub-step.
-        sizes: Sizes that the contract leaves open, by name; 1 where one is not given.
+        sizes: Values for the named sizes of the contract, by name; 1 for each size that is not given.
 
     Raises:
-        ContractError: If the memories of the contract are not such as can be fed back.
+        ContractError: If a memory of the contract cannot be fed back.
     """
 
     def __init__(self, contract: Contract, runners: tuple[StepRunner, StepRunner], sizes: Mapping[str, int]):
@@ -101,30 +101,30 @@ class Engine:
         self.start()
 
     def buffer(self, key: Key) -> np.ndarray:
-        """The buffer of a port."""
+        """Return the buffer of a port."""
         return self.guarded.arrays[key] if key in self.guarded.arrays else self.unguarded.arrays[key]
 
     def start(self) -> None:
-        """Put all memories to the values that they start from, as the first of the steps expects them."""
+        """Restore the initial values of all memories, as the first step expects them."""
         for name, value in self._memories.items():
             for copy in _MEMORY:
                 self.buffer((copy, name))[...] = value
 
     def warm_up(self) -> None:
-        """Run both some times, so that the first tick is as fast as the others; then leave inputs as if unset."""
+        """Run both steps a few times, so that the first tick is as fast as later ones; then set float inputs to NaN."""
         for step in self.steps[: min(len(self.steps), self._contract.decimation + 1)][-2:] * _WARM_UP_RUNS:
-            with contextlib.suppress(Exception):  # zeros may be no valid inputs
+            with contextlib.suppress(Exception):  # zeros may be invalid inputs
                 step.run(step.binding)
         for buffer in self.inputs.values():
             if buffer.dtype.kind == "f":
                 buffer.fill(np.nan)
 
     def port(self, name: str) -> Port:
-        """The port of a name, as the file has it."""
+        """Return the port with a name, in the file's order."""
         return next(port for port in (*self.parts.inputs, *self.parts.outputs) if port.name == name)
 
     def bind_inputs(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Make the steps, with these arrays as the inputs that the sessions read, unless they are so already."""
+        """Create the steps so that the sessions read these arrays as inputs, unless they already do."""
         if self._bound is not None and all(self._bound[name] is array for name, array in inputs.items()):
             return
         self._bound = dict(inputs)
@@ -132,7 +132,7 @@ class Engine:
         self.steps = self._make_steps(inputs)
 
     def _make_steps(self, inputs: Mapping[str, np.ndarray]) -> list[Step]:
-        """The first tick, then a whole cycle of phases and memory states, the last of which goes back to the second."""
+        """Create the first step, then a cycle of all phases and memory states; the last step leads to the second."""
         decimation = self._contract.decimation
         current = dict.fromkeys(self._memories, 0)
         bindings: dict[Any, Any] = {}
@@ -165,7 +165,7 @@ class Engine:
         return runner.bind(reads, writes)
 
     def _keep(self, port: Port, value: Any) -> np.ndarray:
-        """An array with one value, kept alive as long as the steps that are bound to it."""
+        """Create an array filled with one value, and keep it alive as long as the steps that use it."""
         dtype, shape = self._layout(port)
         self._fixed.append(np.full(shape, value, dtype=dtype))
         return self._fixed[-1]
@@ -175,7 +175,7 @@ class Engine:
 
 
 def _validated_memories(contract: Contract, layout: Callable[[Port], Layout]) -> dict[str, np.ndarray]:
-    """What each memory starts from, at the size that its ports have."""
+    """Return the initial value of each memory, in the shape of its ports."""
     ports = {port.name: port for port in (*contract.inputs, *contract.outputs)}
     values = {}
     for memory in contract.memories:
@@ -184,16 +184,16 @@ def _validated_memories(contract: Contract, layout: Callable[[Port], Layout]) ->
         dtype, shape = layout(ports[memory.output])
         read = ports.get(memory.input)
         if read is not None and layout(read) != (dtype, shape):
-            raise _misfit(memory, f"{memory.input!r} and {memory.output!r} have different types or shapes")
+            raise _misfit(memory, f"{memory.input!r} and {memory.output!r} have different dtypes or shapes")
         initial = memory.initial_value()
         try:
             values[memory.name] = np.broadcast_to(initial, shape)
         except ValueError:
-            raise _misfit(memory, f"it starts from {initial.shape}, and its port has {shape}") from None
+            raise _misfit(memory, f"its initial value has shape {initial.shape}, but its port has {shape}") from None
         if initial.dtype != dtype:
-            raise _misfit(memory, f"it starts from {initial.dtype}, and its port has {dtype}")
+            raise _misfit(memory, f"its initial value has dtype {initial.dtype}, but its port has {dtype}")
     if len(values) != len(contract.memories):
-        raise ContractError("The contract has two memories of one name. Export the file again.")
+        raise ContractError("The contract has two memories with the same name. Export the file again.")
     return values
 
 

@@ -1,4 +1,4 @@
-"""Takes the values that a user gives: into arrays of the right type and shape, or with a clear refusal."""
+"""Converts user values to arrays of the right dtype and shape, or raises a clear error."""
 
 from collections.abc import Collection, Mapping
 from numbers import Real
@@ -15,8 +15,8 @@ class InputWriter:
 
     Args:
         buffers: The buffers, by name.
-        ignored: Names that may be given and are not used.
-        strict: Refuse missing and unknown names, and other types than those of the buffers.
+        ignored: Names that may be given but are not used.
+        strict: Reject missing and unknown names, and dtypes other than those of the buffers.
     """
 
     def __init__(self, buffers: Mapping[str, np.ndarray], ignored: tuple[str, ...], strict: bool):
@@ -30,10 +30,10 @@ class InputWriter:
 
         Args:
             values: A value for each buffer, by name.
-            optional: Names that may be left out; their buffers stay as they are.
+            optional: Names that may be omitted; their buffers are not changed.
 
         Raises:
-            RuntimeInputError: If a name is missing or unknown, or a value has another shape or type.
+            RuntimeInputError: If a name is missing or unknown, or a value has the wrong shape or dtype.
         """
         if type(values) is not dict or len(values) != len(self._slots):
             self._write_some(values, optional)
@@ -55,7 +55,7 @@ class InputWriter:
         unknown = [str(name) for name in values if name not in self._buffers and name not in self._ignored]
         if self._strict and (missing or unknown):
             raise RuntimeInputError(
-                f"The inputs are {', '.join(self._buffers) or 'none'}."
+                f"Expected the inputs {', '.join(self._buffers) or 'none'}."
                 + (f" Missing: {', '.join(missing)}." if missing else "")
                 + (f" Unknown: {', '.join(unknown)}." if unknown else "")
             )
@@ -65,19 +65,19 @@ class InputWriter:
 
 
 def converted(name: str, value: Any, like: np.ndarray, *, strict: bool = True) -> np.ndarray:
-    """A value as an array of the type and shape of another one; a first dimension of 1 may be missing.
+    """Convert a value to an array with the dtype and shape of `like`; a first dimension of 1 may be missing.
 
-    Numbers, lists and tensors are converted. Arrays must have the right type, unless `strict` is off.
+    Numbers, lists and tensors are converted. Arrays must have the right dtype, unless `strict` is False.
 
     Raises:
-        RuntimeInputError: If that cannot be.
+        RuntimeInputError: If the value cannot be converted.
     """
     wanted = f"{like.dtype} {list(like.shape)}"
     try:
         given = value.detach().cpu().numpy() if hasattr(value, "detach") else value
         has_type = isinstance(given, np.ndarray | np.generic)
         array = np.asarray(given) if has_type and strict else _as_type(given, like.dtype)
-    except Exception as error:  # whatever a value's own conversion raises
+    except Exception as error:  # the conversion of a value can raise anything
         raise RuntimeInputError(f"{name!r} must be {wanted}, got {type(value).__name__}: {error}.") from None
     if array.dtype != like.dtype:
         raise RuntimeInputError(
@@ -89,13 +89,13 @@ def converted(name: str, value: Any, like: np.ndarray, *, strict: bool = True) -
 
 
 def _as_type(value: Any, dtype: np.dtype) -> np.ndarray:
-    """Numbers of a type, unless that would turn fractions into whole numbers or numbers into flags."""
+    """Convert numbers to a dtype; raise TypeError for fractions to integers, or numbers to booleans."""
     found = np.asarray(value)
     if found.size and not np.can_cast(found.dtype, dtype, "same_kind"):
         whole = found.dtype.kind in "iu" and dtype.kind in "iuf"
         if not whole or not np.array_equal(found.astype(dtype), found):
             raise TypeError(f"{found.dtype} cannot be converted to {dtype} without loss")
-    with np.errstate(over="ignore", invalid="ignore"):  # becomes infinite, which is another guard's business
+    with np.errstate(over="ignore", invalid="ignore"):  # becomes infinite, which the guard `finite` reports
         return found.astype(dtype)
 
 
@@ -104,33 +104,35 @@ def _unbatched(array: np.ndarray) -> tuple[int, ...]:
 
 
 def validated_ages(max_age: Mapping[str, float], contract: Contract) -> dict[str, float]:
-    """For how many seconds inputs may stay as they are.
+    """Return the seconds after which inputs are stale.
 
     Raises:
-        RuntimeInputError: If that is no positive number, or there is no such input.
+        RuntimeInputError: If a value is not a positive number, or an input does not exist.
     """
     inputs = {*(port.name for port in contract.inputs), *contract.unused_inputs}
     if not isinstance(max_age, Mapping):
-        raise RuntimeInputError(f"max_age needs a dictionary of seconds by input, got {max_age!r}.")
+        raise RuntimeInputError(f"max_age must be a dictionary of seconds by input, got {max_age!r}.")
     for name, age in max_age.items():
         if name not in inputs or isinstance(age, bool) or not isinstance(age, Real) or not age > 0:
-            raise RuntimeInputError(f"max_age needs positive seconds for inputs of the file, got {age!r} for {name!r}.")
+            raise RuntimeInputError(
+                f"max_age must have positive seconds for inputs of the file, got {age!r} for {name!r}."
+            )
     return dict(max_age)
 
 
 def validated_sizes(sizes: Mapping[str, int], contract: Contract) -> dict[str, int]:
-    """Sizes for those that the file leaves open.
+    """Return the values for the named sizes of the file.
 
     Raises:
-        RuntimeInputError: If one is no positive number, or the file does not leave it open.
+        RuntimeInputError: If a value is not a positive integer, or the file has no size with that name.
     """
     if not isinstance(sizes, Mapping):
-        raise RuntimeInputError(f"sizes needs a dictionary of sizes by name, got {sizes!r}.")
+        raise RuntimeInputError(f"sizes must be a dictionary of sizes by name, got {sizes!r}.")
     known = {size for port in (*contract.inputs, *contract.outputs) for size in port.shape if isinstance(size, str)}
     for name, size in sizes.items():
         if name not in known or type(size) is not int or size < 1:
             raise RuntimeInputError(
-                "sizes needs positive whole numbers for sizes that the file leaves open "
+                "sizes must have positive integers for the named sizes of the file "
                 f"({', '.join(sorted(known)) or 'none'}), got {size!r} for {name!r}."
             )
     return dict(sizes)

@@ -1,4 +1,4 @@
-"""Measures how long ticks of a file take on this machine."""
+"""Measures the tick durations of a file on this machine."""
 
 import time
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from exploy.runtime.guards.rate_watch import validated_rate
 
 @dataclass(frozen=True)
 class Latencies:
-    """Microseconds that ticks with and without the policy took."""
+    """Durations of ticks with and without the policy, in microseconds."""
 
     policy: np.ndarray
     sub_step: np.ndarray
 
 
 def measure(path: str | Path, ticks: int, hz: float | None = None, threads: int = 1) -> Latencies:
-    """Tick a file, on the inputs of its trace where it has one, as fast as possible or paced.
+    """Tick a file as fast as possible, or at `hz`. The inputs are those of its trace, or zeros if it has none.
 
     Raises:
         ContractError: If the file cannot be run.
-        RuntimeInputError: If an option is not usable.
+        RuntimeInputError: If an option is invalid.
     """
     controller = Controller.load(path, threads=threads, guards=Guards(limits="off", finite="off"))
     pause = 0.0 if hz is None else 1 / validated_rate(hz, controller.contract, of_the_file=False)

@@ -1,4 +1,4 @@
-"""Ticks a controller at a steady rate, and leaves the robot with a safe command."""
+"""Ticks a controller at a steady rate, and ends with a safe command."""
 
 import contextlib
 import signal
@@ -26,12 +26,12 @@ Safe = Mapping[str, Any] | Callable[[Outputs], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Served:
-    """How a loop went.
+    """The result of a loop.
 
     Args:
-        ticks: How many ticks it made, held ones included.
-        overruns: How many deadlines it missed.
-        fault: What went wrong, where the guard that tripped is set to hold or call.
+        ticks: Number of ticks, including held ones.
+        overruns: Number of missed deadlines.
+        fault: The fault, if the guard that tripped is set to hold or call.
         stats: The statistics of the controller since it was loaded.
     """
 
@@ -51,36 +51,37 @@ def serve_rate(
     ticks: int | None = None,
     stop: threading.Event | None = None,
 ) -> Served:
-    """Read, tick and write at a steady rate, until Ctrl-C or a request to terminate.
+    """Read, tick and write at a steady rate, until Ctrl-C or SIGTERM.
 
-    Deadlines are multiples of the period from the start, so that delays do not add up. One that is missed is counted
-    and left out. However the loop ends, by a signal, a fault or an error of `read` or `write`, the last thing written
-    is a safe command, if one is known. Where a guard holds or calls, the loop goes on writing what is held.
+    Deadlines are multiples of the period from the start, so delays do not add up. A missed deadline is counted and
+    skipped. When the loop ends, by a signal, a fault or an error in `read` or `write`, a safe command is written last,
+    if one is known. If a guard holds or calls, the loop continues and writes the held outputs.
 
-    Signals are handled in the main thread; in another one, use `stop`.
+    Signals are only handled in the main thread. In other threads, use `stop`.
 
     Args:
-        controller: The controller; its guards of time are armed for as long as the loop runs.
+        controller: The controller; its rate is armed while the loop runs.
         read: Returns the inputs.
-        write: Takes the outputs.
-        hz: Ticks in a second; by default the rate that the file was made for.
-        safe: The last command: outputs, or a function that makes them from the last good ones. By default these are
-            held, but for velocities, forces and the like (by kind, unit and name of the port), which are zero.
-        ticks: After how many ticks to stop; never if None.
+        write: Receives the outputs.
+        hz: Ticks per second; by default the tick rate of the file.
+        safe: The last command: outputs, or a function that computes them from the last good outputs. By default, the
+            last good outputs are held, except that velocities, forces and similar outputs (by kind, unit and name of
+            the port) are set to zero.
+        ticks: Number of ticks after which to stop; no limit if None.
         stop: Stops the loop when it is set, from any thread.
 
     Returns:
-        How it went, when it was stopped by a signal, `ticks` or `stop`.
+        The result, if the loop was stopped by a signal, `ticks` or `stop`.
 
     Raises:
-        FaultError: If a guard of the controller trips that is set to raise.
-        RuntimeInputError: If the rate is not known, or not the one that the file was made for, or `safe` is unusable.
+        FaultError: If a guard that is set to raise trips.
+        RuntimeInputError: If the rate is unknown or not the tick rate of the file, or `safe` is invalid.
     """
     rate = hz if hz is not None else controller.contract.hz
     if rate is None:
-        raise RuntimeInputError("The file does not tell its rate; give hz=.")
+        raise RuntimeInputError("The tick rate is not in the file. Pass hz=.")
     if safe is not None and not callable(safe) and not isinstance(safe, Mapping):
-        raise RuntimeInputError(f"safe must be outputs by name or a function that makes them, got {safe!r}.")
+        raise RuntimeInputError(f"safe must be a dictionary of outputs, or a function that returns one, got {safe!r}.")
     armed_before = controller.hz
     controller.arm(rate)
     loop = _Loop(controller, read, write, round(_NANOSECONDS / rate), stop or threading.Event())
@@ -98,7 +99,7 @@ def serve_rate(
 
 
 class _Loop:
-    """What a running loop knows."""
+    """The state of a running loop."""
 
     def __init__(
         self,
@@ -130,7 +131,7 @@ class _Loop:
             time.sleep(-late / _NANOSECONDS)
 
     def finish(self, safe: Safe | None) -> None:
-        """Write the safe command, if one is known; no signal interrupts that."""
+        """Write the safe command, if one is known. Signals do not interrupt this."""
         self._is_finishing = True
         if isinstance(safe, Mapping):
             self._write(dict(safe))
@@ -144,7 +145,7 @@ class _Loop:
 
     @contextlib.contextmanager
     def signals_handled(self) -> Iterator[None]:
-        """Let a signal end the loop after a whole tick; a second one interrupts, unless it is finishing."""
+        """Let a signal end the loop after the current tick; a second signal interrupts it, unless it is finishing."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -162,7 +163,7 @@ class _Loop:
 
 
 def _stopped(port: Port, value: np.ndarray) -> np.ndarray:
-    """The value to leave a port with: zero for what would go on moving the robot, else what it is."""
+    """Return the last value for a port: zero if the value would keep the robot moving, otherwise the value."""
     words = f"{port.kind or ''} {port.name}".lower()
     moves = any(word in words for word in _RATES_AND_EFFORTS) or (port.unit or "").lower() in _THEIR_UNITS
     return np.zeros_like(value) if moves else value

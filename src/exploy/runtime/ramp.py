@@ -1,4 +1,4 @@
-"""Leads an output from where the robot is to where the policy wants it."""
+"""Blends an output from the robot's current value to the value that the policy computes."""
 
 from typing import Any
 
@@ -9,42 +9,42 @@ from exploy.runtime.input_writer import converted
 
 
 def ramp_start(output: str, start: Any, like: np.ndarray) -> np.ndarray:
-    """Where a ramp starts from, as an array of the output's type and shape.
+    """Return the start value of a ramp as an array with the dtype and shape of the output.
 
     Raises:
-        RuntimeInputError: If it is none, or not finite, or the output does not consist of floats.
+        RuntimeInputError: If it cannot be converted or is not finite, or if the output does not have a float dtype.
     """
     if like.dtype.kind != "f":
-        raise RuntimeInputError(f"A ramp needs an output of floats, and {output!r} has {like.dtype}.")
+        raise RuntimeInputError(f"A ramp needs an output with a float dtype, but {output!r} has {like.dtype}.")
     value = converted(output, start, like)
     if not np.isfinite(value).all():
-        raise RuntimeInputError(f"A ramp cannot start from values that are not finite, got {value.tolist()}.")
+        raise RuntimeInputError(f"A ramp must start from finite values, got {value.tolist()}.")
     return value
 
 
 def ramp_ticks(seconds: Any, rate: float) -> int:
-    """How many ticks a ramp takes.
+    """Return the number of ticks of a ramp.
 
     Raises:
-        RuntimeInputError: If the time is no number of seconds.
+        RuntimeInputError: If the time is not a valid number of seconds.
     """
     try:
         time = float(seconds)
     except (TypeError, ValueError):
         time = -1.0
     if not 0 <= time * rate < 2**63:
-        raise RuntimeInputError(f"A ramp needs a time of 0 or more seconds, got {seconds!r}.")
+        raise RuntimeInputError(f"The duration of a ramp must be 0 or more seconds, got {seconds!r}.")
     return round(time * rate)
 
 
 class Ramp:
-    """A blend from a start value to what the file computes, a little more of the latter at each tick.
+    """A linear blend from a start value to what the file computes.
 
     Args:
         name: Name of the output.
         output: Its buffer.
-        start: Where the robot is; of the same shape.
-        ticks: After how many ticks the output is the file's own.
+        start: The start value; same shape.
+        ticks: Number of ticks after which the output is what the file computes.
     """
 
     def __init__(self, name: str, output: np.ndarray, start: np.ndarray, ticks: int):
@@ -55,7 +55,7 @@ class Ramp:
         self._done = 0
 
     def apply(self) -> bool:
-        """Blend the output of a tick, in place; False once nothing is left to do."""
+        """Blend the output of a tick in place; return False once the ramp is complete."""
         self._done += 1
         if self._done >= self._ticks:
             return False
@@ -64,5 +64,5 @@ class Ramp:
         return True
 
     def event(self) -> dict[str, Any]:
-        """What a log needs to know to lead the output again."""
+        """Return the log event from which the ramp can be replayed."""
         return {"event": "ramp_in", "output": self._name, "start": self._start.tolist(), "ticks": self._ticks}

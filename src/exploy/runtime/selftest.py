@@ -1,4 +1,4 @@
-"""Replays the golden trace of a file: does this machine compute what the torch program did?"""
+"""Replays the golden trace of a file, to check that this machine computes the same as the torch program."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,38 +12,38 @@ from exploy.runtime.step_runner import StepRunner
 
 
 def replay_trace(contract: Contract, runners: tuple[StepRunner, StepRunner]) -> int:
-    """Run a file on the inputs of its trace, memories fed back, and compare all outputs at every tick.
+    """Run a file on the inputs of its trace, with memories fed back, and compare all outputs at every tick.
 
     Returns:
         The number of ticks that were compared.
 
     Raises:
-        ContractError: If the file has no trace, or one that does not fit its ports.
+        ContractError: If the file has no trace, or its trace does not match its ports.
         VerificationError: If an output differs; the message names it, the tick and the element.
     """
     trace = contract.trace
     if trace is None:
         raise ContractError(
-            "The file has no golden trace to be tested by: it was switched off at export (golden_trace=False), or a "
-            "single tick of it takes too much room."
+            "The file has no golden trace, so it cannot be tested. The trace was disabled at export "
+            "(golden_trace=False), or a single tick is too large to store."
         )
     engine = Engine(contract, runners, {})
     inputs, expected = trace.input_arrays(), trace.output_arrays()
     if not _fit(inputs, engine.inputs) or set(inputs) != set(engine.inputs) or not _fit(expected, engine.outputs):
-        raise ContractError("The golden trace does not have the ports of its file. Export the file again.")
+        raise ContractError("The golden trace does not match the ports of the file. Export the file again.")
     for tick in run_ticks(engine, inputs, trace.ticks):
         for name, values in expected.items():
             found = difference(values[tick], engine.outputs[name], trace.tolerance, trace.tolerance, by_largest=True)
             if found is not None:
                 raise VerificationError(
-                    f"The self-test failed: output {name!r}, {found} (tick {tick}). This machine does not compute what "
-                    "the file was made from; try another release of onnxruntime."
+                    f"The self-test failed: output {name!r}, {found} (tick {tick}). This machine computes other values "
+                    "than the original torch program. Try another release of onnxruntime."
                 )
     return trace.ticks
 
 
 def run_ticks(engine: Engine, inputs: Mapping[str, np.ndarray], ticks: int) -> Iterator[int]:
-    """Run ticks from the start; gives the number of each when its outputs are in the engine's buffers."""
+    """Run ticks from the initial state. Yield the number of each tick when its outputs are in the engine's buffers."""
     position = 0
     for tick in range(ticks):
         for name, values in inputs.items():
@@ -55,7 +55,7 @@ def run_ticks(engine: Engine, inputs: Mapping[str, np.ndarray], ticks: int) -> I
 
 
 def _fit(arrays: Mapping[str, np.ndarray], buffers: Mapping[str, np.ndarray]) -> bool:
-    """Whether there is a buffer of the right type and shape for each array of ticks."""
+    """Return whether each array matches a buffer in dtype and shape, apart from the tick dimension."""
     return all(
         name in buffers and values.shape[1:] == buffers[name].shape and values.dtype == buffers[name].dtype
         for name, values in arrays.items()

@@ -1,19 +1,19 @@
-"""How long ticks take."""
+"""Statistics of tick durations."""
 
 from array import array
 from dataclasses import dataclass
 
 import numpy as np
 
-_WINDOW = 1 << 13  # ticks of each kind of step that the percentiles are taken from
+_WINDOW = 1 << 13  # number of ticks per kind of step that percentiles are computed from
 _PER_SECOND = 1e9
 
 
 @dataclass(frozen=True)
 class Latency:
-    """How long ticks of one kind took, in seconds; zeros where there were none.
+    """Durations of ticks of one kind, in seconds; zeros if there were none.
 
-    The percentiles are those of the last ticks, the worst one is that of all since the statistics were started.
+    The percentiles cover the most recent ticks. The worst duration covers all ticks.
     """
 
     count: int
@@ -24,7 +24,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Stats:
-    """How long ticks took, in seconds, and how many took longer than their period."""
+    """Tick durations in seconds, and the number of ticks that took longer than their period."""
 
     ticks: int
     p50: float
@@ -42,7 +42,7 @@ class Stats:
 
 
 class Durations:
-    """The durations of the last ticks of one kind of step, in nanoseconds."""
+    """The durations of the most recent ticks of one kind of step, in nanoseconds."""
 
     def __init__(self) -> None:
         self._ring = array("q", bytes(8 * _WINDOW))
@@ -50,7 +50,7 @@ class Durations:
         self._worst = 0
 
     def add(self, nanoseconds: int) -> None:
-        """Note the duration of a tick."""
+        """Add the duration of a tick."""
         self._ring[self._count % _WINDOW] = nanoseconds
         self._count += 1
         if nanoseconds > self._worst:
@@ -58,16 +58,16 @@ class Durations:
 
     @property
     def recent(self) -> np.ndarray:
-        """The durations that are known."""
+        """The stored durations."""
         return np.array(self._ring[: min(self._count, _WINDOW)], dtype=np.int64)
 
     def latency(self) -> Latency:
-        """What they say."""
+        """Return the statistics of the durations."""
         return Latency(self._count, *percentiles(self.recent), self._worst / _PER_SECOND)
 
 
 def percentiles(nanoseconds: np.ndarray) -> tuple[float, float]:
-    """The median and the 99th percentile, in seconds."""
+    """Return the median and the 99th percentile, in seconds."""
     if not nanoseconds.size:
         return 0.0, 0.0
     p50, p99 = np.percentile(nanoseconds, [50, 99]) / _PER_SECOND
@@ -75,7 +75,7 @@ def percentiles(nanoseconds: np.ndarray) -> tuple[float, float]:
 
 
 def stats_of(policy: Durations, sub_step: Durations, overruns: int) -> Stats:
-    """The statistics of both kinds of steps together."""
+    """Combine the statistics of both kinds of steps."""
     first, second = policy.latency(), sub_step.latency()
     p50, p99 = percentiles(np.concatenate([policy.recent, sub_step.recent]))
     worst = max(first.worst, second.worst)

@@ -1,4 +1,4 @@
-"""What a controller needs to know of the policy step and the sub-step of a file, whatever computes them."""
+"""The interface of a policy step or sub-step, independent of what computes it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class StepRunner(Protocol):
-    """The policy step or the sub-step of a file, ready to run on arrays that are bound once."""
+    """The policy step or the sub-step of a file. It runs on arrays that are bound once."""
 
     @property
     def inputs(self) -> frozenset[str]:
@@ -22,10 +22,10 @@ class StepRunner(Protocol):
 
     @property
     def run(self) -> Callable[[Any], None]:
-        """Compute what `bind()` has prepared."""
+        """A function that computes the step on what `bind()` returned."""
 
     def bind(self, reads: Arrays, writes: Arrays) -> Any:
-        """Prepare runs that read from some arrays and write to others, which must be kept alive meanwhile."""
+        """Prepare runs that read and write these arrays. The caller must keep the arrays alive."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Brings inputs from the robot's order into the file's, and outputs back."""
+"""Copies inputs from the robot's order to the file's order, and outputs back."""
 
 from collections.abc import Mapping
 
@@ -14,22 +14,22 @@ Permutation = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def output_arena(engine: Engine) -> Arena[Key]:
-    """Arrays for the outputs that users read, in the same order as in the engine's own memory: guarded ones first."""
+    """Create the arrays for the outputs that users read, in the order of the engine's memory: guarded outputs first."""
     keys = [(OUTPUT, name) for name in engine.outputs]
     keys.sort(key=lambda key: key not in engine.guarded.arrays)
     return Arena({key: (engine.buffer(key).dtype, engine.buffer(key).shape) for key in keys})
 
 
 class Wiring:
-    """Which copies a tick makes before and after it runs, as few as possible.
+    """The copies that a tick makes before and after it runs, as few as possible.
 
-    Inputs that are in the file's order are read where the user writes them. Outputs are copied to where the user reads
-    them, so that values which a guard refuses are never seen.
+    Inputs in the file's order are read directly from the arrays that the user writes to. Outputs are copied to the
+    arrays that the user reads, so values that a guard rejects are never visible.
 
     Args:
-        engine: The buffers that sessions read and write; its steps are bound anew.
+        engine: The buffers that sessions read and write; its steps are bound again.
         ports: All inputs and outputs, with the element names in the robot's order.
-        released: Where the user reads outputs.
+        released: The arrays that the user reads outputs from.
     """
 
     def __init__(self, engine: Engine, ports: Mapping[str, Port], released: Arena[Key]):
@@ -44,12 +44,12 @@ class Wiring:
             self._wire_outputs(arena, released)
 
     def in_file_order(self, output: Port, value: np.ndarray) -> np.ndarray:
-        """A value for an output from the robot's order to the file's."""
+        """Convert a value for an output from the robot's order to the file's."""
         index = flat_index(value.shape, self._ports[output.name], output)
         return np.take(value, index).reshape(value.shape)
 
     def _wire_inputs(self) -> dict[str, np.ndarray]:
-        """The arrays that the sessions read: the user's own, unless one of them is in another order."""
+        """Return the arrays that the sessions read: the user's arrays, or copies if any of them is in another order."""
         engine, ports = self._engine, self._engine.parts.inputs
         if not any(self._is_moved(port) for port in ports):
             return dict(engine.inputs)

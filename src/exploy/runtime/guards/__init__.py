@@ -1,1 +1,1 @@
-"""What the controller watches while it runs, and what it does when something is wrong."""
+"""What the controller checks while it runs, and what it does when a check fails."""

@@ -1,4 +1,4 @@
-"""What can go wrong while a controller runs, and what is to be done about it."""
+"""The guards of a controller, and their actions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _ACTIONS = ("raise", "hold", "call", "off")
 
 @dataclass(frozen=True)
 class Violation:
-    """What a guard found to be wrong, and on which port if on one."""
+    """A problem that a guard found, with its port if there is a single one."""
 
     guard: Guard
     message: str
@@ -24,28 +24,27 @@ OnFault = Callable[[Fault], Mapping[str, Any] | None]
 
 @dataclass(frozen=True)
 class Guards:
-    """What the controller watches, and what it does when something is wrong.
+    """What the controller checks, and what it does when a check fails.
 
-    `"raise"` raises a FaultError. `"hold"` leaves the outputs at those of the last good tick. `"call"` calls the
-    controller's `on_fault` once, whose outputs are then held, or the last good ones where it returns None. `"off"` does
-    not look. After a fault the controller computes nothing until it is reset.
+    `"raise"` raises a FaultError. `"hold"` keeps the outputs of the last good tick. `"call"` calls the controller's
+    `on_fault` once and holds the outputs that it returns, or the last good ones if it returns None. `"off"` disables
+    the check. After a fault, the controller computes nothing until it is reset.
 
     Args:
-        inputs: Missing, unknown, wrongly shaped or wrongly typed inputs of `step()`. When off, unknown ones are
-            ignored, missing ones keep their value, and other types are converted.
-        finite: Values that are not finite, in or out.
-        limits: Values beyond the limits that the file declares, in or out.
-        stale: Inputs that were not refreshed for longer than allowed; once a rate is armed.
+        inputs: Inputs of `step()` that are missing, unknown, or have the wrong shape or dtype. If off, unknown inputs
+            are ignored, missing inputs keep their value, and other dtypes are converted.
+        finite: Non-finite inputs, outputs or memories.
+        limits: Inputs or outputs beyond the limits in the file.
+        stale: Inputs that were not refreshed in time; once a rate is armed.
         rate: Ticks that come too early or too late; once a rate is armed.
         overrun: Steps that take longer than their period; once a rate is armed.
-        execution: onnxruntime cannot compute a step, for example because of an index that is out of range. Cannot be
-            switched off.
-        rate_tolerance: By which part of the period a tick may come early or late.
-        patience: How many ticks in a row may be late, early or over their period before that is a fault. A single one
-            that is late by more periods than that is a fault at once.
+        execution: onnxruntime cannot compute a step, for example because an index is out of range. Cannot be disabled.
+        rate_tolerance: Fraction of the period by which a tick may be early or late.
+        patience: Number of ticks in a row that may be late, early or over their period before this is a fault. A
+            single tick that is late by more periods than that is a fault at once.
 
     Raises:
-        RuntimeInputError: If an action is none of the four, or a number is out of range.
+        RuntimeInputError: If an action is not one of the four, or a number is out of range.
     """
 
     inputs: Action = "raise"
@@ -62,28 +61,28 @@ class Guards:
         for guard in Guard:
             if self.action(guard) not in _ACTIONS:
                 raise RuntimeInputError(
-                    f"The guard {guard} takes one of {', '.join(_ACTIONS)}, got {self.action(guard)!r}."
+                    f"The guard {guard} must be one of {', '.join(_ACTIONS)}, got {self.action(guard)!r}."
                 )
         if self.execution == "off":
-            raise RuntimeInputError("The guard execution cannot be switched off; choose raise, hold or call.")
+            raise RuntimeInputError("The guard execution cannot be disabled; choose raise, hold or call.")
         if not _is_positive(self.rate_tolerance) or type(self.patience) is not int or self.patience < 0:
             raise RuntimeInputError(
-                "rate_tolerance must be a positive number and patience a whole number of 0 or more, "
+                "rate_tolerance must be a positive number and patience an integer of 0 or more, "
                 f"got {self.rate_tolerance!r} and {self.patience!r}."
             )
 
     @classmethod
     def off(cls) -> "Guards":
-        """Watch nothing but what cannot be computed."""
+        """Disable all guards except `execution`."""
         return cls(inputs="off", finite="off", limits="off", stale="off", rate="off", overrun="off")
 
     def action(self, guard: Guard) -> Action:
-        """What to do when a guard trips."""
+        """Return the action of a guard."""
         action: Action = getattr(self, guard.value)
         return action
 
     def watches(self, guard: Guard) -> bool:
-        """Whether a guard is on."""
+        """Return whether a guard is enabled."""
         return self.action(guard) != "off"
 
 

@@ -1,4 +1,4 @@
-"""Watches time once a rate is armed: ticks off the rate, steps that take too long, inputs that are too old."""
+"""Monitors time once a rate is armed: ticks off the rate, steps that take too long, stale inputs."""
 
 from collections.abc import Iterable, Mapping
 from numbers import Real
@@ -10,34 +10,33 @@ from exploy.runtime.guards.guards import Guards, Violation
 
 _NANOSECONDS = 1_000_000_000
 _RATE_MARGIN = 0.01
-_POLICY_PERIODS = 2  # for which an input may stay as it is, where nothing else is said
+_POLICY_PERIODS = 2  # default age limit of inputs
 
 
 def validated_rate(hz: float, contract: Contract, *, of_the_file: bool = True) -> float:
-    """A rate at which the file can be run; any, unless it is to be the file's own.
+    """Return a valid tick rate. If `of_the_file`, it must be the tick rate of the file.
 
     Raises:
-        RuntimeInputError: If it is no positive number, or not the rate of the simulation that the file comes from.
+        RuntimeInputError: If it is not a positive number, or not the tick rate of the exported simulation.
     """
     if isinstance(hz, bool) or not isinstance(hz, Real) or not 0 < hz < float("inf"):
-        raise RuntimeInputError(f"A rate must be a positive number of ticks in a second, got {hz!r}.")
+        raise RuntimeInputError(f"A rate must be a positive number of ticks per second, got {hz!r}.")
     if of_the_file and contract.sim_dt is not None and abs(hz * contract.sim_dt - 1) > _RATE_MARGIN:
         policy = f" (its policy runs every {contract.decimation} ticks)" if contract.decimation > 1 else ""
         raise RuntimeInputError(
-            f"The file was made for {1 / contract.sim_dt:g} ticks in a second{policy}, got hz={hz:g}. "
-            "Tick it at that rate."
+            f"The file was made for {1 / contract.sim_dt:g} ticks per second{policy}, got hz={hz:g}. Use that rate."
         )
     return float(hz)
 
 
 class RateWatch:
-    """The time of the last tick and of the last refreshment of each input.
+    """The time of the last tick and of the last refresh of each input.
 
     Args:
-        hz: Ticks in a second.
-        contract: What the file says about itself.
-        guards: What to look at.
-        max_age: Seconds for which an input may stay as it is, by name; two policy periods for the others.
+        hz: Ticks per second.
+        contract: The contract of the file.
+        guards: What to check.
+        max_age: Seconds after which an input is stale, by name; two policy periods for all other inputs.
         inputs: Names of all inputs.
     """
 
@@ -53,21 +52,21 @@ class RateWatch:
         self.restart()
 
     def restart(self) -> None:
-        """Forget all times; the next tick is the first."""
+        """Clear all times; the next tick is the first."""
         self._last: int | None = None
         self._off_rate = self._overran = 0
         self._refreshed: dict[str, float] = {}
 
     def mark(self, names: Iterable[str], now: float) -> None:
-        """Note that inputs were refreshed."""
+        """Record that inputs were refreshed."""
         for name in names:
             self._refreshed[name] = now
 
     def take(self, values: Mapping[str, Any], ages: Mapping[str, float], now: int) -> None:
-        """Note that inputs were given, some of them measured a while ago.
+        """Record that inputs were given, and the age of those that were measured earlier.
 
         Raises:
-            RuntimeInputError: If an age is no number of seconds, or none of an input.
+            RuntimeInputError: If an age is not a number of seconds, or an input is unknown.
         """
         self.mark((name for name in self._max_age if name in values), now)
         if not isinstance(ages, Mapping):
@@ -75,11 +74,11 @@ class RateWatch:
         for name, age in ages.items():
             is_known = name in self._max_age or name in self._unused
             if not is_known or not isinstance(age, Real) or not 0 <= age < float("inf"):
-                raise RuntimeInputError(f"ages must have seconds for inputs, got {age!r} for {name!r}.")
+                raise RuntimeInputError(f"ages must have 0 or more seconds for inputs, got {age!r} for {name!r}.")
             self.mark([name], now - _NANOSECONDS * float(age))
 
     def before(self, now: int) -> Violation | None:
-        """What is wrong when a tick begins."""
+        """Return what is wrong at the start of a tick, or None."""
         last, self._last = self._last, now
         if self._guards.watches(Guard.STALE):
             found = self._stale(now)
@@ -88,7 +87,7 @@ class RateWatch:
         return self._irregular(now - last) if last is not None and self._guards.watches(Guard.RATE) else None
 
     def after(self, duration: int) -> Violation | None:
-        """What is wrong when a step has been computed."""
+        """Return what is wrong after a step was computed, or None."""
         if duration <= self.period:
             self._overran = 0
             return None
@@ -97,8 +96,8 @@ class RateWatch:
             return None
         return Violation(
             Guard.OVERRUN,
-            f"the step took {duration / 1e6:.2f} ms, and the period at {self.hz:g} Hz is {self.period / 1e6:.2f} ms "
-            f"({self._overran} in a row). Lower the load, or allow more with Guards(patience=…).",
+            f"the step took {duration / 1e6:.2f} ms, but the period at {self.hz:g} Hz is {self.period / 1e6:.2f} ms "
+            f"({self._overran} in a row). Reduce the load, or allow more with Guards(patience=…).",
         )
 
     def _irregular(self, interval: int) -> Violation | None:
@@ -110,7 +109,7 @@ class RateWatch:
             return None
         return Violation(
             Guard.RATE,
-            f"{interval / 1e6:.2f} ms after the tick before, expected {self.period / 1e6:.2f} ms at {self.hz:g} Hz "
+            f"{interval / 1e6:.2f} ms after the previous tick, expected {self.period / 1e6:.2f} ms at {self.hz:g} Hz "
             f"({self._off_rate} in a row). Tick at that rate, or allow more with Guards(rate_tolerance=…, patience=…).",
         )
 
@@ -124,8 +123,8 @@ class RateWatch:
                 age = "never" if refreshed is None else f"{(now - refreshed) / 1e6:.2f} ms ago"
                 return Violation(
                     Guard.STALE,
-                    f"the input {name!r} was refreshed {age}, and {allowed / 1e6:.2f} ms are allowed. Give it to "
-                    "step(), or call refreshed() after writing to its buffer; max_age= allows more.",
+                    f"the input {name!r} is stale (last refresh: {age}, maximum age: {allowed / 1e6:.2f} ms). Pass it "
+                    "to step(), or call refreshed() after writing to its buffer. Allow more with max_age=.",
                     name,
                 )
         return None

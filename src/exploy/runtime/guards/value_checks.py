@@ -1,4 +1,4 @@
-"""Looks at all values of a tick at once, and only where something is wrong at each of them."""
+"""Checks all values of a tick at once; single elements are only searched if this check fails."""
 
 import math
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from exploy.runtime.guards.guards import Violation
 
 
 class FiniteCheck:
-    """Whether all guarded values of an engine are finite: inputs, outputs and memories.
+    """Checks that all guarded values of an engine are finite: inputs, outputs and memories.
 
     Args:
         engine: The buffers.
-        ports: The ports, with names in the order that the user has chosen.
+        ports: The ports, with names in the order set by the user.
     """
 
     def __init__(self, engine: Engine, ports: Mapping[str, Port]):
@@ -26,11 +26,11 @@ class FiniteCheck:
         self._ports = ports
         self._flats = []
         for flat in (flat for dtype, flat in engine.guarded.flat.items() if dtype.kind == "f"):
-            flags = bytearray(flat.size)  # searched for a zero faster than numpy would
+            flags = bytearray(flat.size)  # faster to search for a zero than with numpy
             self._flats.append((flat, flags, np.frombuffer(flags, dtype=np.bool_)))
 
     def finding(self) -> Violation | None:
-        """The first value that is not finite, inputs before others; None if there is none."""
+        """Return the first value that is not finite, inputs first; None if all are finite."""
         for flat, flags, is_finite in self._flats:
             np.isfinite(flat, is_finite)
             if 0 in flags:
@@ -54,12 +54,12 @@ class FiniteCheck:
 
 
 class LimitCheck:
-    """Whether the values of all ports with limits are within them.
+    """Checks that the values of all ports with limits are within these limits.
 
     Args:
         engine: The buffers.
-        ports: The ports, with names and limits in the order that the user has chosen, which is that of input buffers.
-            Output buffers are in the order of the file.
+        ports: The ports, with names and limits in the order set by the user. Input buffers have the same order. Output
+            buffers are in the order of the file.
     """
 
     def __init__(self, engine: Engine, ports: Mapping[str, Port]):
@@ -78,7 +78,7 @@ class LimitCheck:
                 self._flats.append(self._flat(arena, dtype))
 
     def finding(self) -> Violation | None:
-        """The first value that is beyond its limits, inputs before outputs; None if there is none. NaN is not."""
+        """Return the first value beyond its limits, inputs first; None if there is none. NaN is not reported."""
         for flat, low, high, clipped in self._flats:
             np.maximum(flat, low, out=clipped)
             np.minimum(clipped, high, out=clipped)
@@ -87,7 +87,7 @@ class LimitCheck:
         return None
 
     def _flat(self, arena: Arena[Key], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The values of one type with their bounds, all as flat arrays, and room for the clipped values."""
+        """Return the values of one dtype, their bounds, and a buffer for clipped values, all as flat arrays."""
         flat = arena.flat[dtype]
         low, high = (np.full(flat.shape, extreme, dtype) for extreme in _extremes(dtype))
         for key, bounds in self._bounds.items():
@@ -110,7 +110,7 @@ class LimitCheck:
 
 
 def _element(key: Key, index: tuple[int, ...], engine: Engine, shown: Mapping[str, Port]) -> str:
-    """An element of a buffer as messages show it, in the order that the user has chosen."""
+    """Format an element of a buffer for messages, in the order set by the user."""
     what, name = key
     order = shown[name].names
     stored = order if what == INPUT else engine.port(name).names
@@ -125,7 +125,7 @@ def _first(flags: np.ndarray) -> tuple[int, ...]:
 
 
 def _bounds(port: Port) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and the highest values of a port in its own type, which are its extremes where there is no limit."""
+    """Return the minimum and maximum of a port in its dtype; the extremes of the dtype where there is no limit."""
     limits: Any = port.limits
     is_one_for_all = not any(isinstance(item, tuple) for item in limits)
     pairs, shape = ((limits,), ()) if is_one_for_all else (limits, (len(limits),))
@@ -135,7 +135,7 @@ def _bounds(port: Port) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bound(value: float | None, dtype: np.dtype, side: int) -> Any:
-    """A bound that a type can hold."""
+    """Return a bound that the dtype can represent."""
     extremes = _extremes(dtype)
     if value is None:
         return extremes[side]

@@ -1,1 +1,1 @@
-"""Logs of what a controller took and gave, tick by tick: as npz, or as MCAP for robot tools."""
+"""Logs of a controller's inputs and outputs at every tick: as npz, or as MCAP for robot tools."""

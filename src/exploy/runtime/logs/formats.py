@@ -1,4 +1,4 @@
-"""Chooses the format of a log by the ending of its name."""
+"""Chooses the format of a log by its file extension."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def open_sink(path: Path, header: Header) -> Sink:
     """Start a log.
 
     Raises:
-        LogError: If the ending is unknown, the file exists, cannot be written, or the format is not installed.
+        LogError: If the extension is unknown, the file exists or cannot be written, or the format is not installed.
     """
     _check(path)
     require_new_file(path)
@@ -26,14 +26,14 @@ def open_sink(path: Path, header: Header) -> Sink:
 
         return McapSink(path, header)
     except OSError as error:
-        raise LogError(f"Cannot write {path}: {error.strerror or error}. Choose another place.") from None
+        raise LogError(f"Cannot write {path}: {error.strerror or error}. Choose another location.") from None
 
 
 def load_log(path: str | Path) -> Log:
-    """Read a log, also one whose process was killed.
+    """Read a log, even if its process was killed.
 
     Raises:
-        LogError: If the ending is unknown, there is no such file, it is damaged, or the format is not installed.
+        LogError: If the extension is unknown, the file does not exist or is damaged, or the format is not installed.
     """
     path = Path(path)
     _check(path)
@@ -46,15 +46,15 @@ def load_log(path: str | Path) -> Log:
 
         return mcap.read(path)
     except FileNotFoundError:
-        raise LogError(f"There is no log {path}.") from None
+        raise LogError(f"Log {path} not found.") from None
     except OSError as error:
         raise LogError(f"Cannot read {path}: {error.strerror or error}.") from None
     except LogError:
         raise
-    except Exception as error:  # damage can make anything of a log
-        raise LogError(f"{path} is no log of exploy, or is damaged ({type(error).__name__}: {error}).") from None
+    except Exception as error:  # reading a damaged log can raise anything
+        raise LogError(f"{path} is not a log of exploy, or is damaged ({type(error).__name__}: {error}).") from None
 
 
 def _check(path: Path) -> None:
     if path.suffix not in _ENDINGS:
-        raise LogError(f"A log is called something.npz or something.mcap, got {path.name!r}.")
+        raise LogError(f"The name of a log must end with .npz or .mcap, got {path.name!r}.")

@@ -1,4 +1,4 @@
-"""A log in memory, and what both formats have in common."""
+"""A log in memory, and the code that both formats share."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _TEXTS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 @dataclass(frozen=True)
 class Signal:
-    """An input or output that is logged: name, type, shape, and the names of its elements in the file's order."""
+    """A logged input or output: name, dtype, shape, and the names of its elements in the file's order."""
 
     name: str
     dtype: str
@@ -25,14 +25,14 @@ class Signal:
 
 @dataclass(frozen=True)
 class Header:
-    """What a log is of.
+    """The description of a log.
 
     Args:
         file_digest: Digest of the file that the controller ran.
-        decimation: Number of ticks in a policy step.
+        decimation: Number of ticks per policy step.
         inputs: The inputs, in the order of the file.
         outputs: The outputs, in the order of the file.
-        started: Nanoseconds since 1970 at which the log starts.
+        started: Start time of the log, in nanoseconds since 1970.
     """
 
     file_digest: str
@@ -48,7 +48,7 @@ class Header:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Header":
-        """Read a header back from what dataclasses.asdict() makes of one."""
+        """Create a header from a dictionary made by dataclasses.asdict()."""
         inputs, outputs = (
             tuple(
                 Signal(
@@ -65,7 +65,7 @@ class Header:
 
 
 class Row(NamedTuple):
-    """One tick: its number since the reset, when it began, how long it took, and the bytes of all signals."""
+    """One tick: its number since the reset, start time, duration, and the bytes of all signals."""
 
     tick: int
     time: int
@@ -74,7 +74,7 @@ class Row(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something between ticks: after how many rows of the log, and what."""
+    """An event between ticks: the number of log rows before it, its time, and its content."""
 
     row: int
     time: int
@@ -85,7 +85,7 @@ class Sink(Protocol):
     """Writes a log."""
 
     def write(self, rows: list[Row], events: list[Event]) -> None:
-        """Add ticks and events, so that they are there even if the process is killed afterwards."""
+        """Add ticks and events, so that they are kept even if the process is killed afterwards."""
 
     def close(self) -> None:
         """Finish the log."""
@@ -93,7 +93,7 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Log:
-    """Everything that was logged. The arrays have the ticks as their first dimension; times are nanoseconds."""
+    """A complete log. The first dimension of the arrays is the tick; times are in nanoseconds."""
 
     header: Header
     tick: np.ndarray
@@ -110,7 +110,7 @@ class Log:
 
     @classmethod
     def of_rows(cls, header: Header, rows: list[Row], events: list[Event]) -> "Log":
-        """Put rows together."""
+        """Create a log from rows."""
         columns = {
             signal.name: np.frombuffer(b"".join(row.values[index] for row in rows), dtype=signal.dtype).reshape(
                 len(rows), *signal.shape
@@ -123,7 +123,7 @@ class Log:
 
 
 def to_json(array: np.ndarray) -> list[Any]:
-    """The numbers of a flattened array as JSON has them; those that are not finite as texts."""
+    """Return the numbers of a flattened array as JSON values; non-finite numbers become strings."""
     values: list[Any] = array.reshape(-1).tolist()
     if array.dtype.kind != "f" or np.isfinite(array).all():
         return values
@@ -131,16 +131,16 @@ def to_json(array: np.ndarray) -> list[Any]:
 
 
 def from_json(values: list[Any], dtype: str) -> np.ndarray:
-    """The numbers that to_json() was given."""
+    """Restore the numbers that were given to to_json()."""
     numbers = {text: float(number) for number, text in _TEXTS.items()}
     return np.array([numbers[value] if isinstance(value, str) else value for value in values], dtype=dtype)
 
 
 def require_new_file(path: Path) -> None:
-    """Refuse to overwrite a log.
+    """Check that a log would not be overwritten.
 
     Raises:
-        LogError: If there is a file of that name.
+        LogError: If the file exists.
     """
     if path.exists():
-        raise LogError(f"{path} exists already, and a log is never overwritten. Choose another name.")
+        raise LogError(f"{path} already exists, and logs are never overwritten. Choose another name.")

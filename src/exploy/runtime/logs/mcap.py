@@ -1,6 +1,6 @@
-"""Logs as MCAP, which Foxglove and other robot tools open: a topic for each signal, messages in JSON.
+"""Logs as MCAP, for Foxglove and other robot tools: one topic per signal, messages in JSON.
 
-Messages are written one by one and not in chunks, so that what was written of a killed process can be read.
+Messages are written one by one and not in chunks, so that the log of a killed process can be read.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from exploy.runtime.logs.log import Event, Header, Log, Row, Signal, from_json, 
 
 _LIBRARY = "exploy"
 _HEADER = "exploy.log"
-_END = b"\x89MCAP0\r\n"  # of every file that was closed
+_END = b"\x89MCAP0\r\n"  # last bytes of every closed file
 _TICK, _EVENT = "/tick", "/events"
 _DATA_SCHEMA = {"type": "object", "properties": {"data": {"type": "array", "items": {"type": "number"}}}}
 _TICK_SCHEMA = {"type": "object", "properties": {name: {"type": "integer"} for name in ("tick", "duration", "crc")}}
@@ -60,7 +60,7 @@ class McapSink:
         self._stream.flush()
 
     def write(self, rows: list[Row], events: list[Event]) -> None:
-        """Add messages, and hand them to the operating system."""
+        """Add messages and flush them to the operating system."""
         for event in events:
             self._message(self._event, event.time, event.row, event.content)
         for row in rows:
@@ -90,10 +90,10 @@ class McapSink:
 
 
 def read(path: Path) -> Log:
-    """Read a log, as far as it was written.
+    """Read a log, up to the point where writing stopped.
 
     Raises:
-        LogError: If it is none, or mcap is not installed.
+        LogError: If it is not a log of exploy, or mcap is not installed.
         Exception: Of any kind, if it is damaged.
     """
     _, stream_reader = _modules()
@@ -112,18 +112,18 @@ def read(path: Path) -> Log:
                     content = json.loads(record.data)
                     messages.append((topics[record.channel_id], record.sequence, record.log_time, content))
         except Exception as error:
-            if header is None or _is_closed(path):  # else the process was killed, and the file ends anywhere
-                raise LogError(f"{path} is no log of exploy, or is damaged ({error}).") from None
+            if header is None or _is_closed(path):  # otherwise the process was killed and the file is truncated
+                raise LogError(f"{path} is not a log of exploy, or is damaged ({error}).") from None
     if header is None:
-        raise LogError(f"{path} is no log of exploy: it has no metadata {_HEADER!r}.")
+        raise LogError(f"{path} is not a log of exploy: it has no metadata {_HEADER!r}.")
     return _log(header, messages, _is_closed(path))
 
 
 def _log(header: Header, messages: list[tuple[str, int, int, dict[str, Any]]], is_closed: bool) -> Log:
-    """The ticks that are complete: the message of the tick itself is the last of each.
+    """Create the log from its complete ticks; the last message of each tick is that of the tick itself.
 
     Raises:
-        Exception: Of any kind, if something is missing that is not cut off at the end, or not what was written.
+        Exception: Of any kind, if data is damaged, or missing other than at a truncated end.
     """
     values: dict[str, bytes] = {}
     rows: list[Row] = []
@@ -137,15 +137,15 @@ def _log(header: Header, messages: list[tuple[str, int, int, dict[str, Any]]], i
         else:
             row = Row(content["tick"], time, content["duration"], [values.pop(name) for name in known])
             if sequence != len(rows) or values or zlib.crc32(b"".join(row.values)) != content["crc"]:
-                raise ValueError(f"row {len(rows)} is not what was written")
+                raise ValueError(f"row {len(rows)} is damaged")
             rows.append(row)
     if values and is_closed:
-        raise ValueError("the last row is not complete")
+        raise ValueError("the last row is incomplete")
     return Log.of_rows(header, rows, events)
 
 
 def _is_closed(path: Path) -> bool:
-    """Whether a log was finished, and not cut off."""
+    """Return whether a log was closed, and not truncated."""
     with path.open("rb") as stream:
         stream.seek(-min(len(_END), path.stat().st_size), os.SEEK_END)
         return stream.read() == _END

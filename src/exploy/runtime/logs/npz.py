@@ -1,7 +1,7 @@
-"""Logs as one .npz: an array for each signal, readable by numpy alone.
+"""Logs as one .npz file: one array per signal, readable with numpy only.
 
-While it is written, the log is `NAME.npz.part`: small .npz archives one after the other, each after its length.
-When it is closed, they become one archive. Of a killed process the parts remain, and can be read as well.
+While it is written, the log is `NAME.npz.part`: a sequence of small .npz archives, each preceded by its length.
+When the log is closed, they are merged into one archive. If the process is killed, the parts can still be read.
 """
 
 import dataclasses
@@ -33,7 +33,9 @@ class NpzSink:
         require_new_file(self._part)
         misnamed = [signal.name for signal in header.signals if signal.name.endswith(".npy")]
         if misnamed:
-            raise LogError(f"numpy cannot tell {', '.join(misnamed)} from its own names; log to .mcap.")
+            raise LogError(
+                f"Names in an .npz log must not end with .npy, got {', '.join(misnamed)}. Log to .mcap instead."
+            )
         self._header = header
         self._stream = self._part.open("xb")
         self.write([], [])
@@ -45,7 +47,7 @@ class NpzSink:
         self._stream.flush()
 
     def close(self) -> None:
-        """Put all parts into one archive, which takes the place of the parts when it is whole."""
+        """Merge all parts into one archive, which replaces the parts once it is complete."""
         self._stream.close()
         require_new_file(self._path)
         with replacing(self._path) as temporary:
@@ -54,7 +56,7 @@ class NpzSink:
 
 
 def read(path: Path) -> Log:
-    """Read a log, or the parts of one that was not closed.
+    """Read a log, or its parts if it was not closed.
 
     Raises:
         Exception: Of any kind, if it is damaged.
@@ -69,7 +71,7 @@ def _part_of(path: Path) -> Path:
 
 
 def _parts(path: Path) -> Iterator[Log]:
-    """The parts of a log; one that was cut off at the end is left out."""
+    """Yield the parts of a log; a truncated last part is skipped."""
     data = path.read_bytes()
     position = 0
     while position + _LENGTH.size <= len(data):
@@ -82,7 +84,7 @@ def _parts(path: Path) -> Iterator[Log]:
 
 def _joined(parts: list[Log]) -> Log:
     if not parts:
-        raise ValueError("it was cut off before anything was written")
+        raise ValueError("it was truncated before anything was written")
     return Log(
         header=parts[0].header,
         tick=np.concatenate([part.tick for part in parts]),

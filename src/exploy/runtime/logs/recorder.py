@@ -1,4 +1,4 @@
-"""Records every tick of a controller, without making it wait."""
+"""Records every tick of a controller without blocking it."""
 
 import atexit
 import os
@@ -23,8 +23,8 @@ _SECONDS_BETWEEN_WRITES = 0.25
 class Recorder:
     """Writes inputs, outputs and times of every tick to a log: `.npz`, or `.mcap` with the extra `mcap`.
 
-    A thread of its own writes four times a second, so that a killed process loses at most the last second. Values are
-    those that the file took and gave, in the file's order. Use it as a context manager, or close it.
+    A separate thread writes four times per second, so a killed process loses at most the last second. The values are
+    the inputs and outputs of the file, in the file's order. Use it as a context manager, or close it.
 
     Args:
         path: The log; it must not exist.
@@ -32,7 +32,7 @@ class Recorder:
 
     Raises:
         LogError: If the log cannot be written.
-        RuntimeInputError: If the controller has ticked since its reset, or is being recorded already.
+        RuntimeInputError: If the controller has ticked since its reset, or is already being recorded.
     """
 
     def __init__(self, path: str | Path, controller: Controller):
@@ -68,26 +68,26 @@ class Recorder:
 
     @property
     def error(self) -> Exception | None:
-        """What has kept the log from being written, if anything; the controller goes on all the same."""
+        """The error that stopped the recording, or None. The controller continues to run."""
         return self._error
 
     def on_tick(self, tick: int, started: int, duration: int) -> None:
-        """Keep a copy of the values of a tick."""
+        """Store a copy of the values of a tick."""
         values = [array.tobytes() for array in self._arrays]
         self._rows.append(Row(tick, started + self._offset, duration, values))
         self._count += 1
 
     def on_event(self, event: dict[str, Any]) -> None:
-        """Keep an event, a fault together with the inputs that it happened at."""
+        """Store an event; a fault is stored with the inputs of its tick."""
         if event["event"] == "fault":
             event |= {"inputs": {name: array.copy() for name, array in self._controller.signals()[0].items()}}
         self._events.append(Event(self._count, self._controller.now() + self._offset, event))
 
     def close(self) -> None:
-        """Write what is left and finish the log; does nothing the second time, nor in a process that was forked off.
+        """Write the remaining data and finish the log. Does nothing if it is already closed, or in a forked process.
 
         Raises:
-            LogError: If anything could not be written.
+            LogError: If any data could not be written.
         """
         if self._is_closed or os.getpid() != self._process:
             return
@@ -102,7 +102,7 @@ class Recorder:
         except Exception as error:
             self._error = self._error or error
         if self._error is not None:
-            raise LogError(f"The log {self._path} is not complete: {self._error}.") from self._error
+            raise LogError(f"The log {self._path} is incomplete: {self._error}.") from self._error
 
     def _write_until_stopped(self) -> None:
         while not self._stop.wait(_SECONDS_BETWEEN_WRITES):
@@ -114,7 +114,7 @@ class Recorder:
                 return
 
     def _write(self) -> None:
-        """Write what has come since the last time. Events refer to rows, so they are taken first."""
+        """Write the new rows and events. Events refer to rows, so they are taken first."""
         events = [_storable(self._events.popleft()) for _ in range(len(self._events))]
         rows = [self._rows.popleft() for _ in range(len(self._rows))]
         if self._error is None and (rows or events):
@@ -133,7 +133,7 @@ class Recorder:
 
 
 def _storable(event: Event) -> Event:
-    """An event with the arrays in it as JSON has them."""
+    """Return an event with its arrays converted to JSON values."""
     inputs = {name: to_json(array) for name, array in event.content.get("inputs", {}).items()}
     return event._replace(content=event.content | {"inputs": inputs}) if inputs else event
 

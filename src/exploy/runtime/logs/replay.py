@@ -1,4 +1,4 @@
-"""Runs a log again at a desk: does the file give what it gave on the robot?"""
+"""Replays a log offline, to check that the file computes the same outputs as on the robot."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class OutputReplay:
-    """How one output came out: the worst error over all ticks, and the first tick of the log that differs too much."""
+    """The result for one output: the worst error over all ticks, and the first tick of the log beyond the tolerance."""
 
     worst_error: float
     first_tick: int | None = None
@@ -29,13 +29,13 @@ class OutputReplay:
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay found.
+    """The result of a replay.
 
     Args:
-        ticks: Number of ticks that were run again.
-        outputs: How each output came out.
-        same_file: Whether the log is of the very file that was run.
-        missing: Outputs of the log that were not compared: the file does not have them, or draws them at random.
+        ticks: Number of replayed ticks.
+        outputs: The result for each output.
+        same_file: Whether the log was recorded with exactly this file.
+        missing: Outputs of the log that were not compared: the file does not have them, or they are random.
     """
 
     ticks: int
@@ -45,33 +45,33 @@ class Replay:
 
     @property
     def ok(self) -> bool:
-        """True if there were ticks, and all outputs of all of them agree."""
+        """True if ticks and outputs were compared, and all of them agree."""
         return self.ticks > 0 and bool(self.outputs) and all(found.first is None for found in self.outputs.values())
 
     def __str__(self) -> str:
         verdict = "agrees" if self.ok else "DIFFERS" if self.ticks else "nothing to compare"
         lines = [f"{self.ticks} ticks replayed: {verdict}."]
         if not self.same_file:
-            lines.append("The log is of another file than the one that was run.")
+            lines.append("The log was recorded with another file than the one that was replayed.")
         for name, found in self.outputs.items():
             detail = f", first at tick {found.first_tick} of the log: {found.first}" if found.first else ""
             lines.append(f"  {name}: worst error {found.worst_error:.3g}{detail}")
-        lines += [f"  {name}: not compared, the file does not have it or draws it" for name in self.missing]
+        lines += [f"  {name}: not compared, because the file does not have it or it is random" for name in self.missing]
         return "\n".join(lines)
 
 
 def replay(log: str | Path | Log, controller: Controller, *, tolerance: float = _TOLERANCE) -> Replay:
-    """Run the inputs of a log again, with its resets and ramps, and compare the outputs.
+    """Replay the inputs of a log, with its resets and ramps, and compare the outputs.
 
-    The controller's own memories, buffers and counters are not touched.
+    The controller's own memories, buffers and counters are not changed.
 
     Args:
         log: The log, or its path.
-        controller: Has the file to run, the one of the log or another with the same ports.
-        tolerance: How far an output may be off: absolute, and relative to the largest element.
+        controller: A controller with the file to run: the file of the log, or another file with the same ports.
+        tolerance: Maximum error of an output: absolute, and relative to the largest element.
 
     Raises:
-        LogError: If the log cannot be read, or its inputs are not those of the file.
+        LogError: If the log cannot be read, or does not match the inputs and outputs of the file.
     """
     log = log if isinstance(log, Log) else load_log(log)
     engine = controller.new_engine()
@@ -94,7 +94,7 @@ def replay(log: str | Path | Log, controller: Controller, *, tolerance: float = 
 
 
 def _run(log: Log, engine: Engine) -> Iterator[int]:
-    """Run tick by tick; gives the number of each row when its outputs are in the engine's buffers."""
+    """Run tick by tick. Yield the number of each row when its outputs are in the engine's buffers."""
     position = 0
     ramps: dict[str, Ramp] = {}
     pending = list(log.events)
@@ -134,12 +134,10 @@ def _require_same_ports(log: Log, engine: Engine) -> None:
     logged = {name: f"{values.dtype} {list(values.shape[1:])}" for name, values in log.inputs.items()}
     taken = {name: f"{array.dtype} {list(array.shape)}" for name, array in engine.inputs.items()}
     if logged != taken:
-        raise LogError(
-            f"The inputs of the log are not those of the file. Log: {_listed(logged)}. File: {_listed(taken)}."
-        )
+        raise LogError(f"The inputs of the log do not match the file. Log: {_listed(logged)}. File: {_listed(taken)}.")
     for name, values in log.outputs.items():
         if name in engine.outputs and values.shape[1:] != engine.outputs[name].shape:
-            raise LogError(f"The output {name!r} has another shape in the log than in the file.")
+            raise LogError(f"The output {name!r} has different shapes in the log and in the file.")
 
 
 def _listed(ports: dict[str, str]) -> str:

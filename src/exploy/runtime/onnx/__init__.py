@@ -1,1 +1,1 @@
-"""Runs ONNX files: what their bytes say, and sessions of onnxruntime."""
+"""Runs ONNX files: reads their bytes, and opens onnxruntime sessions."""

@@ -1,6 +1,6 @@
-"""Reads and writes protobuf messages field by field, as far as ONNX files need it.
+"""Reads and writes protobuf messages field by field, limited to what ONNX files need.
 
-A robot has neither the onnx package nor its schema; numbers of fields are those of onnx.proto.
+A robot does not have the onnx package or its schema. The field numbers are those of onnx.proto.
 """
 
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ _MAX_VARINT_BYTES = 10
 
 
 class MalformedMessageError(ValueError):
-    """Bytes that are no protobuf message."""
+    """The bytes are not a protobuf message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a message: its number, where it and its content are, and the value where that is a number."""
+    """One field of a message: its number, the positions of its tag and content, and its value if that is a number."""
 
     number: int
     tag: int
@@ -26,10 +26,10 @@ class Field:
 
 
 def fields(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[Field]:
-    """The fields of the message between two places.
+    """Yield the fields of the message between two positions.
 
     Raises:
-        MalformedMessageError: If the bytes are no message, or end within a field.
+        MalformedMessageError: If the bytes are not a message, or end within a field.
     """
     position, end = start, len(data) if stop is None else stop
     while position < end:
@@ -46,17 +46,17 @@ def fields(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[Fie
         elif wire_type in (_FIXED64, _FIXED32):
             begin, position = position, position + (8 if wire_type == _FIXED64 else 4)
         else:
-            raise MalformedMessageError(f"wire type {wire_type} at byte {position}")
+            raise MalformedMessageError(f"unsupported wire type {wire_type} at byte {position}")
         if number == 0 or position > end:
-            raise MalformedMessageError(f"a field that ends at byte {position} of {end}")
+            raise MalformedMessageError(f"invalid field that ends at byte {position} of {end}")
         yield Field(number, whole, begin, position, value)
 
 
 def text(data: bytes, field: Field) -> str:
-    """A field's bytes as text.
+    """Decode the bytes of a field as a string.
 
     Raises:
-        MalformedMessageError: If they are no UTF-8.
+        MalformedMessageError: If they are not UTF-8.
     """
     try:
         return data[field.start : field.stop].decode()
@@ -65,7 +65,7 @@ def text(data: bytes, field: Field) -> str:
 
 
 def encoded(number: int, content: bytes) -> bytes:
-    """A field of bytes as it stands in a message."""
+    """Encode a field of bytes."""
     return _varint(number << 3 | _BYTES) + _varint(len(content)) + content
 
 
@@ -79,7 +79,7 @@ def _read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, position
-    raise MalformedMessageError(f"a number of more than {_MAX_VARINT_BYTES} bytes at byte {position}")
+    raise MalformedMessageError(f"number with more than {_MAX_VARINT_BYTES} bytes at byte {position}")
 
 
 def _varint(value: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What each release of onnxruntime can read. Found by loading models of every version in every release."""
+"""The ONNX versions that each onnxruntime release supports, found by loading models of every version in each."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from exploy.errors import ContractError
 
 @dataclass(frozen=True)
 class Support:
-    """The newest opset and IR version that a release reads."""
+    """The newest opset and IR version that a release supports."""
 
     opset: int
     ir_version: int
@@ -30,34 +30,34 @@ OLDEST, NEWEST = (".".join(map(str, choose(_SUPPORT))) for choose in (min, max))
 
 
 def support_of(version: str) -> Support:
-    """What a release reads; one that is newer than this table, at least what its newest entry does.
+    """Return what a release supports. Releases newer than the table are treated like its newest entry.
 
     Raises:
-        ContractError: If the text is no version, or the release is older than the table.
+        ContractError: If the string is not a version, or the release is older than the table.
     """
     try:
         major, minor = (int(part) for part in version.split(".")[:2])
     except (ValueError, AttributeError):
         raise ContractError(
-            f"{version!r} is no version of onnxruntime; give one such as '1.20' or '{NEWEST}'."
+            f"{version!r} is not a version of onnxruntime. Give one such as '1.20' or '{NEWEST}'."
         ) from None
     if (major, minor) < min(_SUPPORT):
-        raise ContractError(f"onnxruntime {version} is too old for exported files; {OLDEST} or newer is needed.")
+        raise ContractError(f"onnxruntime {version} is too old for exported files. Install {OLDEST} or newer.")
     return _SUPPORT.get((major, minor), _SUPPORT[max(_SUPPORT)])
 
 
 def require_readable(opset: int, ir_version: int, version: str) -> None:
-    """Refuse a file that a release cannot read.
+    """Check that a release can read a file.
 
     Raises:
-        ContractError: With what the file has, what the release reads, and what to do.
+        ContractError: If it cannot. The message has the versions of the file and those that the release supports.
     """
     support = support_of(version)
     is_newer = (*map(int, version.split(".")[:2]),) > max(_SUPPORT)
     if not is_newer and (opset > support.opset or ir_version > support.ir_version):
         release = ".".join(version.split(".")[:2])
         raise ContractError(
-            f"The file has opset {opset} and IR version {ir_version}; onnxruntime {version} reads opset "
-            f"{support.opset} and IR version {support.ir_version} at most. Update onnxruntime, or export with "
+            f"The file has opset {opset} and IR version {ir_version}; onnxruntime {version} supports at most "
+            f"opset {support.opset} and IR version {support.ir_version}. Update onnxruntime, or export with "
             f'target_onnxruntime="{release}".'
         )

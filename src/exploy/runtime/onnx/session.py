@@ -1,4 +1,4 @@
-"""Opens models in onnxruntime, and says clearly when that cannot be done."""
+"""Opens models in onnxruntime, with clear errors if that fails."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,12 @@ NUMPY_TYPES = {
     "tensor(uint64)": np.uint64, "tensor(uint32)": np.uint32, "tensor(uint16)": np.uint16,
     "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_,
 }  # fmt: skip
-_NO_MESSAGES = 4  # errors are raised
+_NO_MESSAGES = 4  # log level that disables all messages; errors are raised
 _NO_SPINNING = {"session.intra_op.allow_spinning": "0", "session.inter_op.allow_spinning": "0"}
 
 
 def load_onnxruntime() -> Any:
-    """The onnxruntime package.
+    """Import and return the onnxruntime package.
 
     Raises:
         ContractError: If it is not installed, or cannot be imported.
@@ -45,17 +45,17 @@ def open_session(
     threads: int = 1,
     spinning: bool = False,
 ) -> "onnxruntime.InferenceSession":
-    """Open a model on the CPU; what goes wrong is raised, and never printed.
+    """Open a model on the CPU. Failures are raised and never printed.
 
     Args:
         model: The bytes of a model, or the path of its file.
         optimize: Let onnxruntime optimise the graph.
-        optimized_path: Where to write the optimised graph; nowhere if None.
+        optimized_path: Where to write the optimised graph; not written if None.
         threads: Number of threads that compute.
-        spinning: Let threads that wait for work keep their processor busy.
+        spinning: Let threads busy-wait for work.
 
     Raises:
-        FileFormatError: If onnxruntime cannot load it.
+        FileFormatError: If onnxruntime cannot load the model.
     """
     onnxruntime = load_onnxruntime()
     options = onnxruntime.SessionOptions()
@@ -75,16 +75,16 @@ def open_session(
     except Exception as error:
         name = "the model" if isinstance(model, bytes) else str(model)
         raise FileFormatError(
-            f"onnxruntime {onnxruntime.__version__} cannot load {name}: {error}. It may be no ONNX file, or need "
-            "a newer onnxruntime; export with a lower opset_version or ir_version in that case."
+            f"onnxruntime {onnxruntime.__version__} cannot load {name}: {error}. It may not be an ONNX file, or it "
+            "may need a newer onnxruntime. In that case, export with a lower opset_version or ir_version."
         ) from error
 
 
 def read_contract(session: "onnxruntime.InferenceSession") -> Contract | None:
-    """What the file says about itself, or None where it was not made by exploy.
+    """Return the contract of the file, or None if it was not made by exploy.
 
     Raises:
-        ContractError: If the contract cannot be understood.
+        ContractError: If the contract is invalid.
     """
     text = session.get_modelmeta().custom_metadata_map.get(METADATA_KEY)
     return None if text is None else Contract.from_json(text)

@@ -1,1 +1,1 @@
-"""Runs `.pt2` files: archives with a contract, and the programs in them, which torch runs."""
+"""Runs `.pt2` files: archives with a contract and programs that torch runs."""

@@ -1,4 +1,4 @@
-"""Files of backends other than ONNX: archives that hold the contract beside what the backend wrote."""
+"""Files of backends other than ONNX: archives with the contract and the data of the backend."""
 
 import hashlib
 import io
@@ -13,12 +13,12 @@ _FOLDER = "extra"
 
 
 def is_archive(data: bytes) -> bool:
-    """Whether these are the bytes of an archive."""
+    """Return whether these are the bytes of an archive."""
     return data.startswith(_START)
 
 
 def seal(data: bytes, contract: Contract) -> bytes:
-    """An archive with a contract in it, which has the digest of all else; the archive must have none yet."""
+    """Add a contract to an archive, with the digest of everything else. The archive must not have a contract yet."""
     buffer = io.BytesIO(data)
     with zipfile.ZipFile(buffer, "a") as file:
         names = file.namelist()
@@ -32,10 +32,10 @@ def seal(data: bytes, contract: Contract) -> bytes:
 
 
 def read_sealed(data: bytes, name: str) -> Contract:
-    """The contract in the bytes of an archive, whose digest is right.
+    """Read the contract from the bytes of an archive, and check the digest.
 
     Raises:
-        ContractError: If they are no archive with one contract, or not the bytes that were exported.
+        ContractError: If the bytes are not an archive with one contract, or were changed after the export.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
@@ -52,7 +52,7 @@ def read_sealed(data: bytes, name: str) -> Contract:
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, OSError, ValueError) as error:
         if isinstance(error, ContractError):
             raise
-        raise ContractError(f"{name} is damaged or truncated ({error}). Copy it again, or export anew.") from None
+        raise ContractError(f"{name} is damaged or truncated ({error}). Copy it again, or export it again.") from None
     require_digest(name, contract, found)
     return contract
 

@@ -1,4 +1,4 @@
-"""The policy step and the sub-step of a file for torch: exported programs, or libraries compiled from them."""
+"""The policy step and the sub-step of a torch file: exported programs, or libraries compiled from them."""
 
 import importlib
 import io
@@ -23,9 +23,9 @@ class TorchStep:
     """A function of tensors that computes one step.
 
     Args:
-        function: Takes all of its inputs, in order, and returns its outputs.
+        function: Takes all inputs in order and returns all outputs.
         arguments: The ports that it takes.
-        results: The ports that it gives.
+        results: The ports that it returns.
         torch: The torch package.
     """
 
@@ -45,12 +45,12 @@ class TorchStep:
         return frozenset(self.results)
 
     def bind(self, reads: Arrays, writes: Arrays) -> tuple[list[Any], list[Any]]:
-        """See arrays as tensors, which share their memory."""
+        """Create tensors that share the memory of the arrays."""
         view = self.torch.from_numpy
         return [view(reads[name]) for name in self.arguments], [view(writes[name]) for name in self.results]
 
     def run(self, binding: tuple[Sequence[Any], Sequence[Any]]) -> None:
-        """Compute, and copy the results to where they belong."""
+        """Compute the step and copy the results to the output tensors."""
         arguments, targets = binding
         with self.torch.inference_mode():
             results = self.function(*arguments)
@@ -59,7 +59,7 @@ class TorchStep:
 
 
 class TorchExecution(ExecutionBackend):
-    """Runs `.pt2` files by torch: exported programs, or compiled libraries."""
+    """Runs `.pt2` files with torch: exported programs, or compiled libraries."""
 
     name = "torch_export"
 
@@ -69,13 +69,13 @@ class TorchExecution(ExecutionBackend):
 
 
 def open_steps(data: bytes, contract: Contract, **options: Any) -> tuple[StepRunner, StepRunner]:
-    """Open the policy step and the sub-step of a file; both are the same where there is one rate.
+    """Open the policy step and the sub-step of a file; both are the same if there is only one rate.
 
-    Options for threads are left alone: torch has one setting for the whole process (`torch.set_num_threads()`).
+    Thread options are ignored: torch has one setting for the whole process (`torch.set_num_threads()`).
 
     Args:
         data: The bytes of the file.
-        contract: What it says about itself.
+        contract: The contract of the file.
         **options: Not used.
 
     Raises:
@@ -97,7 +97,7 @@ def open_steps(data: bytes, contract: Contract, **options: Any) -> tuple[StepRun
         made_with = contract.provenance.versions.get("torch", "of an unknown version")
         raise ContractError(
             f"torch {torch.__version__} cannot load the file: {type(error).__name__}: {error}. It was made with torch "
-            f"{made_with}; export it with the one that runs it."
+            f"{made_with}; export it with the torch version that runs it."
         ) from error
     sub_step = steps[1] if len(steps) > 1 else steps[0] if contract.decimation == 1 else IdleStep()
     return steps[0], sub_step
@@ -114,7 +114,7 @@ def _load_torch() -> Any:
 
 
 def _load(data: bytes, backend: str) -> Any:
-    """The contents of the archive; libraries are unpacked into a folder of torch's."""
+    """Load the contents of the archive; torch unpacks libraries into its own folder."""
     package = importlib.import_module("torch.export.pt2_archive._package")
     if backend != "aot_inductor":
         return package.load_pt2(io.BytesIO(data))
