@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    """What pip would leave behind for a package with such an entry point."""
+    """Write the metadata that pip installs for a package with this entry point."""
     shutil.copy(ROOT / "examples" / "openvino_backend.py", folder)
     metadata = folder / "a_backend-1.0.dist-info"
     metadata.mkdir()

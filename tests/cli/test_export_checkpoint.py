@@ -50,7 +50,7 @@ def test_an_agent_of_cleanrl_needs_its_class_and_environment(tmp_path: Path) -> 
     torch.save(agent.state_dict(), tmp_path / "agent.pt")
     np.savez(tmp_path / "stats.npz", mean=np.zeros(3), var=np.full(3, 4.0), epsilon=0.0)
     command = ["export", "--from", "cleanrl", "agent.pt", "--agent", f"{AGENTS}:ContinuousAgent"]
-    assert_fails(run(*command, folder=tmp_path), "Give envs= that it can be made with")
+    assert_fails(run(*command, folder=tmp_path), "Give envs= that it accepts")
     command += ["--env", "Pendulum-v1"]
     assert_fails(run(*command, folder=tmp_path), "Missing: normalization= ")
     assert not (tmp_path / "policy.onnx").exists()
@@ -113,8 +113,8 @@ def test_the_others_need_the_configuration_of_the_run(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--from", "sb3", "none.zip"], "There is no checkpoint none.zip."),
-        (["--from", "sb3", "q.pt"], "q.pt is no checkpoint of Stable-Baselines3"),
+        (["--from", "sb3", "none.zip"], "Checkpoint not found: none.zip."),
+        (["--from", "sb3", "q.pt"], "q.pt is not a checkpoint of Stable-Baselines3"),
         (["--from", "sb3", "q.pt", "--config", "agent.yaml"], "sb3 takes no config; it takes vecnormalize"),
         (["--from", "cleanrl", "q.pt"], "Missing: agent="),
         (["--from", "cleanrl", "q.pt", "--agent", f"{AGENTS}:Nothing"], "found no such thing"),
@@ -122,9 +122,9 @@ def test_the_others_need_the_configuration_of_the_run(
         (["--from", "cleanrl", "q.pt", "--set", "agent"], "--set takes NAME=VALUE"),
         (["--from", "cleanrl", "q.pt", "--infer-memory"], "are for environments, not for a policy alone"),
         (["--from", "gbc", "q.pt"], "looked for 'model_state_dict', found network.0.weight"),
-        (["--from", "rsl_rl", "q.pt"], "q.pt is no checkpoint of rsl_rl"),
+        (["--from", "rsl_rl", "q.pt"], "q.pt is not a checkpoint of rsl_rl"),
         (["--from", "rl_games", "q.pt"], "Give config="),
-        (["--from", "skrl", "q.pt"], "q.pt is no checkpoint of skrl"),
+        (["--from", "skrl", "q.pt"], "q.pt is not a checkpoint of skrl"),
     ],
 )
 def test_what_is_missing_is_said(arguments: list[str], message: str, tmp_path: Path) -> None:

@@ -478,7 +478,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused():
 
 def test_a_model_beyond_the_limit_of_onnx_is_refused(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(onnx_file, "MAX_BYTES", 1000)
-    with pytest.raises(LoweringError, match="2 GiB at most"):
+    with pytest.raises(LoweringError, match="at most 2 GiB"):
         export_environment_as_onnx(Simple(), make_actor(4), tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -1,4 +1,4 @@
-"""What the documentation names by its module path can be imported from there, and is what the rooms hold."""
+"""The documented module paths can be imported, and re-export the objects of the implementation."""
 
 import importlib
 

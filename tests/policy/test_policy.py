@@ -1,4 +1,4 @@
-"""Policies: pure functions, which keep their own state between steps where they are used as actors."""
+"""Policies are pure functions that keep their state between steps when used as actors."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from exploy.policy.policy import BATCH, Policy, PolicyInput, PolicyState, Tensor
 
 
 class Summing(Policy):
-    """Adds up what it sees, of two inputs."""
+    """Accumulates its two inputs."""
 
     def __init__(self, names: tuple[str, str] = ("left", "right")):
         inputs = [PolicyInput(name, (BATCH, 2)) for name in names]
@@ -44,7 +44,7 @@ def test_a_step_changes_nothing() -> None:
 
 
 def test_inputs_are_given_by_name() -> None:
-    with pytest.raises(ActorError, match="reads left, right; give a dictionary"):
+    with pytest.raises(ActorError, match=r"reads left, right, but got one tensor\. Give a dictionary"):
         Summing()(torch.ones(1, 2))
     with pytest.raises(ActorError, match="right is missing"):
         Summing()({"left": torch.ones(1, 2)})
@@ -52,5 +52,5 @@ def test_inputs_are_given_by_name() -> None:
 
 @pytest.mark.parametrize("names", [("same", "same"), ("left", "actions"), ("total_in", "right")])
 def test_two_ports_of_one_name_are_refused(names: Any) -> None:
-    with pytest.raises(PolicyError, match="would be called"):
+    with pytest.raises(PolicyError, match="would have the name"):
         Summing(names)

@@ -1,7 +1,7 @@
-"""Exports each kind of policy of whatever rsl_rl is first on the path, and compares it with the library's inference.
+"""Exports each kind of policy of the first rsl_rl on the path, and compares it with the library's inference.
 
-Run by test_rsl_rl_versions.py in a process of its own, since only one version can be imported in a process:
-`python old_rsl_rl.py FOLDER`. Prints what was compared as JSON; any difference is an exception.
+test_rsl_rl_versions.py runs it in a separate process, because a process can import only one version:
+`python old_rsl_rl.py FOLDER`. Prints the compared policies as JSON, and raises if there is a difference.
 """
 
 import copy
@@ -52,7 +52,7 @@ PARAMETERS = {} if HAS_MODELS else dict(inspect.signature(rsl_rl.modules.ActorCr
 
 
 class PointMasses(VecEnv):
-    """Points in a plane that are pushed to a goal; speaks the interface of all versions."""
+    """Points in a plane that are pushed to a goal, with the interface of all versions."""
 
     def __init__(self, count: int = 8):
         self.num_envs, self.num_actions, self.num_obs, self.num_privileged_obs = count, 2, 4, 4
@@ -107,7 +107,7 @@ class Case:
 
 
 def cases() -> dict[str, Case]:
-    """What this version has."""
+    """The kinds of policies that this version supports."""
     return _model_cases() if HAS_MODELS else _policy_cases()
 
 
@@ -177,7 +177,7 @@ def _policy_cases() -> dict[str, Case]:
 
 
 def config_of(case: Case) -> dict[str, Any]:
-    """The train configuration, in the words of this version."""
+    """The training configuration in the format of this version."""
     critic = {"class_name": "MLPModel", "hidden_dims": [8], "activation": "elu", "obs_normalization": False}
     if case.memories:
         critic |= {"class_name": "RNNModel", "rnn_type": "lstm", "rnn_hidden_dim": 4, "rnn_num_layers": 1}
@@ -195,10 +195,10 @@ def config_of(case: Case) -> dict[str, Any]:
 
 
 def trained(case: Case, folder: Path) -> Any:
-    """A runner after some iterations; it logs, since some versions cannot train without."""
+    """A runner after some iterations. Logging is enabled, because some versions cannot train without it."""
     torch.manual_seed(0)
     if vars(Normal).get("set_default_validate_args") is False:
-        del Normal.set_default_validate_args  # a slip of version 2.3, by which no other policy can be made afterwards
+        del Normal.set_default_validate_args  # a bug in version 2.3 that prevents creating another policy afterwards
     distils = case.distilled and HAS_GROUPS
     runner_class = getattr(rsl_rl.runners, "DistillationRunner" if distils else "OnPolicyRunner")
     runner = runner_class(PointMasses(), config_of(case), log_dir=str(folder), device="cpu")
@@ -217,7 +217,7 @@ def policy_of(runner: Any) -> Any:
 
 
 def inference_of(runner: Any, groups: tuple[str, ...]) -> Callable[[Mapping[str, np.ndarray]], torch.Tensor]:
-    """The library's inference on what the ports of a file get, with no hidden state yet."""
+    """The library's inference for the inputs of a file, starting without hidden state."""
     infer = runner.get_inference_policy()
     for module in policy_of(runner).modules():
         for name in ("hidden_state", "hidden_states"):
@@ -237,14 +237,14 @@ def inference_of(runner: Any, groups: tuple[str, ...]) -> Callable[[Mapping[str,
 
 
 def compare(name: str, case: Case, folder: Path) -> None:
-    """One kind of policy, from its live runner and from its checkpoint."""
+    """Compare one kind of policy, from its live runner and from its checkpoint."""
     runner = trained(case, folder / name)
     policy = policy_of(runner)
     state = {key: value.clone() for key, value in policy.state_dict().items()}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         path = export_policy(runner, folder / f"{name}.onnx")
-    assert policy.training, "the mode must be left as it was"
+    assert policy.training, "the mode must not change"
     assert all(torch.equal(value, state[key]) for key, value in policy.state_dict().items())
     graph = onnx.load(path).graph
     assert [port.name for port in graph.output] == ["actions", *(f"{memory}_out" for memory in case.memories)]
@@ -270,29 +270,29 @@ def compare(name: str, case: Case, folder: Path) -> None:
 
 
 def refused(call: Callable[[], Any], *parts: str) -> None:
-    """Fail unless a call is refused with a message that has these parts."""
+    """Require that a call raises an error whose message contains these parts."""
     with pytest.raises(ExployError) as caught:
         call()
     assert all(part in str(caught.value) for part in parts), (str(caught.value), parts)
 
 
 def check_refusals(case: Case, folder: Path) -> None:
-    """What is missing is named, in the words of this version."""
+    """Require that errors name the missing settings of this version."""
     checkpoint = folder / "mlp.pt"
     section = case.side if HAS_MODELS else "policy"
     hidden = "hidden_dims" if HAS_MODELS else "actor_hidden_dims"
     needed = ("activation", "class_name", hidden)
     config = config_of(case)
     config[section] = {key: value for key, value in config[section].items() if key not in needed}
-    refused(lambda: actor_from_checkpoint(checkpoint, config=config), "missing", f"{section}.class_name")
+    refused(lambda: actor_from_checkpoint(checkpoint, config=config), "Missing", f"{section}.class_name")
     config[section]["class_name"] = case.options["class_name"]
     refused(
         lambda: actor_from_checkpoint(checkpoint, config=config),
-        "missing",
+        "Missing",
         *(f"{section}.{key}" for key in needed[::2]),
     )
     other = {**config_of(case), section: {**case.options, hidden: [3, 3]}}
-    refused(lambda: actor_from_checkpoint(checkpoint, config=other), "does not fit")
+    refused(lambda: actor_from_checkpoint(checkpoint, config=other), "does not match")
     if not HAS_MODELS:
         loaded = torch.load(checkpoint)
         del loaded["model_state_dict"]["std"]
@@ -303,7 +303,7 @@ def check_refusals(case: Case, folder: Path) -> None:
         return
     config = config_of(case)
     del config["empirical_normalization"]
-    refused(lambda: actor_from_checkpoint(checkpoint, config=config), "missing", "empirical_normalization")
+    refused(lambda: actor_from_checkpoint(checkpoint, config=config), "Missing", "empirical_normalization")
     plain = {**config, "empirical_normalization": False}
     refused(lambda: actor_from_checkpoint(checkpoint, config=plain), "obs_norm_state_dict", "False")
     runner = trained(case, folder / "again")

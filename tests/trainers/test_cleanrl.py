@@ -1,4 +1,4 @@
-"""CleanRL: agents of its scripts, with the wrappers that normalise and clip around them."""
+"""CleanRL agents with the wrappers that normalise and clip."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -102,7 +102,7 @@ def test_images_are_scaled_as_the_agent_does(tmp_path: Path) -> None:
 
 
 def test_normalisation_and_both_clips_are_inside(tmp_path: Path) -> None:
-    """An episode of a wrapped pendulum: the file gets what is behind the wrappers, and gives what goes through them."""
+    """An episode of a wrapped pendulum: the file gets raw observations and returns clipped actions."""
     agent, _ = made(ContinuousAgent)
     agent.actor_mean[-1].bias.data += 1.9
     normalized = NormalizeObservation(gym.make("Pendulum-v1"))
@@ -155,7 +155,7 @@ def test_observations_may_be_clipped_without_being_normalised(tmp_path: Path) ->
 
 
 class OtherName(torch.nn.Module):
-    """A Gaussian agent whose network has another name."""
+    """A Gaussian agent whose network has a different name."""
 
     def __init__(self, envs: Any):
         super().__init__()
@@ -183,7 +183,7 @@ def test_the_action_space_tells_values_from_actions(tmp_path: Path) -> None:
     assert_agrees(
         path, lambda values: actor(torch.from_numpy(values["obs"])).detach(), random_observations({"obs": (3,)}, 9)
     )
-    with pytest.raises(PolicyError, match=r"Missing: envs= .whose action space tells"):
+    with pytest.raises(PolicyError, match=r"Missing: envs= .its action space decides"):
         cleanrl.export_policy(actor, tmp_path / "policy.onnx", observation_space=(3,), **NOTHING)
 
 
@@ -242,7 +242,7 @@ def test_the_agent_and_torch_stay_as_they_are(tmp_path: Path) -> None:
         (OtherName, {"observation_space": (3,), "normalization": None}, "Missing: clip_actions="),
         (ContinuousAgent, {"observation_space": (3,), "clip_observations": -5, **NOTHING}, "above zero, .* got -5"),
         (ContinuousAgent, {"observation_space": (3,), "clip_observations": "10", **NOTHING}, "above zero, .* got '10'"),
-        (ContinuousAgent, {"observation_space": (3,), "agent": 1, **NOTHING}, "agent= is for checkpoints"),
+        (ContinuousAgent, {"observation_space": (3,), "agent": 1, **NOTHING}, "agent= is only for checkpoints"),
         (BetaAgent, {"observation_space": (3,), **NOTHING}, "samples from a Beta"),
         (torch.nn.Linear, {}, "looked for `get_action_and_value`"),
     ],
@@ -266,12 +266,12 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             cleanrl.actor_from_checkpoint(path, envs=envs, **NOTHING, **options)
         assert isinstance(caught.value, CheckpointError | PolicyError)
 
-    refused("There is no checkpoint", agent=agent)
+    refused("Checkpoint not found", agent=agent)
     torch.save(agent.state_dict(), path)
     refused(r"Missing: agent= \(the module, or its class\)")
-    refused(r"does not fit the SquashedActor: missing .*; unknown", agent=SquashedActor)
+    refused(r"does not match the SquashedActor: missing .*; unknown", agent=SquashedActor)
     refused(r"<lambda>\(envs\) raised ZeroDivisionError", agent=lambda envs: 1 / 0)
-    refused("must give a torch.nn.Module, got int", agent=lambda envs: 3)
+    refused("must return a torch.nn.Module, got int", agent=lambda envs: 3)
     torch.save({"model": {"a": torch.zeros(1)}}, path)
     refused("looked for a state_dict, found the keys model", agent=ContinuousAgent)
     torch.save(agent, path)
@@ -288,5 +288,5 @@ def test_a_normaliser_of_another_width_is_refused(tmp_path: Path) -> None:
         cleanrl.export_policy(agent, tmp_path / "policy.onnx", envs=envs, normalization=other, **options)
     with pytest.raises(PolicyError, match="The normaliser has no mean, var, epsilon"):
         cleanrl.export_policy(agent, tmp_path / "policy.onnx", envs=envs, normalization=object(), **options)
-    with pytest.raises(CheckpointError, match=r"There is no file none\.npz"):
+    with pytest.raises(CheckpointError, match=r"statistics not found: none\.npz"):
         cleanrl.export_policy(agent, tmp_path / "policy.onnx", envs=envs, normalization="none.npz", **options)

@@ -1,4 +1,4 @@
-"""export_policy_as_onnx: transformer and recurrent policies alone, equal to torch, their normalisers inside."""
+"""export_policy_as_onnx: transformer and recurrent policies with their normalisers, equal to torch."""
 
 import copy
 import functools
@@ -35,7 +35,7 @@ SIZE = 16
 
 
 def normalizer(width: int) -> EmpiricalNormalization:
-    """A normaliser with statistics, still updating them."""
+    """A normaliser that still updates its statistics."""
     module = EmpiricalNormalization(width)
     for _ in range(5):
         module.update(3.0 + 2.0 * torch.randn(64, width))
@@ -66,7 +66,7 @@ def observations(with_reference: bool, count: int = 300) -> Iterator[dict[str, n
 
 
 def infer(model: Any, norm: Any = None, ref_norm: Any = None) -> Any:
-    """The policy as torch computes it, in evaluation mode, on a copy."""
+    """The torch result of a copy of the policy in evaluation mode."""
     model, norm, ref_norm = (None if item is None else copy.deepcopy(item).eval() for item in (model, norm, ref_norm))
 
     @torch.no_grad()
@@ -85,7 +85,7 @@ def infer(model: Any, norm: Any = None, ref_norm: Any = None) -> Any:
 @pytest.mark.matrix
 @pytest.mark.parametrize("form", ["standard", "reference", "pooling", "terms", "elements"])
 def test_a_transformer_policy_computes_what_torch_does(form: str, tmp_path: Path) -> None:
-    """With and without a reference, with the mask true and false, padding and pooling, and dropout switched off."""
+    """With and without a reference, with the mask true and false, padding and pooling, and dropout disabled."""
     model, norm = transformer(form), normalizer(WIDTH)
     has_reference = model.actor.ref_obs_embedding is not None
     ref_norm = normalizer(REF_WIDTH) if has_reference else None
@@ -142,9 +142,9 @@ def test_the_opset_is_the_documented_one_or_the_one_asked_for(tmp_path: Path) ->
     assert opset("b.onnx", RecurrentActorCritic("lstm")) == 11
     assert opset("c.onnx", transformer("pooling"), opset_version=11) == 11
     assert opset("d.onnx", RecurrentActorCritic("gru"), opset_version=17) == 17
-    with pytest.raises(LoweringError, match="Opset 9 was asked for; 11 is the oldest"):
+    with pytest.raises(LoweringError, match="Opset 9 was requested, but 11 is the oldest"):
         opset("f.onnx", transformer("standard"), opset_version=9)
-    with pytest.raises(LoweringError, match="must be one that onnx knows, such as 14, got '11'"):
+    with pytest.raises(LoweringError, match="must be a version that onnx supports, such as 14, got '11'"):
         opset("f.onnx", transformer("standard"), opset_version="11")
     assert not (tmp_path / "f.onnx").exists()
 
@@ -165,7 +165,7 @@ def test_the_number_of_robots_can_stay_open(form: str, tmp_path: Path) -> None:
 def test_model_and_normaliser_stay_as_they_are(tmp_path: Path) -> None:
     model, norm = transformer("reference"), normalizer(WIDTH)
     model.act_inference(torch.randn(2, WIDTH), (torch.randn(2, REF_WIDTH), torch.tensor([True, False])))
-    hidden = model.actor.last_hidden_state  # with gradients, which copy.deepcopy() refuses
+    hidden = model.actor.last_hidden_state  # has gradients, so copy.deepcopy() raises
     before = copy.deepcopy((model.state_dict(), norm.state_dict()))
     export_policy_as_onnx(model, tmp_path, norm)
     assert model.training and norm.training and all(part.training for part in model.modules())
@@ -186,7 +186,7 @@ def test_the_documented_way_to_run_it_works(tmp_path: Path, capsys: pytest.Captu
 
 
 class Forgetful(torch.nn.Module):
-    """Remembers the last observation, in Python."""
+    """Keeps the last observation in a Python attribute."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -200,7 +200,7 @@ class Forgetful(torch.nn.Module):
 
 
 class Squashing(ActorCritic):
-    """Does something of its own after the actor."""
+    """Applies an additional function after the actor."""
 
     def act_inference(self, obs: torch.Tensor, reference: Any = None) -> torch.Tensor:
         return torch.tanh(super().act_inference(obs, reference))
@@ -217,7 +217,7 @@ def without_rnn() -> Any:
     [
         (lambda: torch.nn.Linear(3, 3), {}, "has no actor: looked for `actor`"),
         (lambda: ActorCritic(torch.nn.Linear(3, 3)), {}, "looked for `obs_embedding`"),
-        (lambda: Squashing(transformer("standard").actor), {}, r"act_inference\(\) of Squashing gives other actions"),
+        (lambda: Squashing(transformer("standard").actor), {}, r"act_inference\(\) of Squashing returns other actions"),
         (without_rnn, {}, "looked for `memory_a.rnn`"),
         (lambda: transformer("standard"), {"normalizer": normalizer(5)}, r"shape \(5,\).*'obs'.*shape \(12,\)"),
         (lambda: transformer("reference"), {"ref_normalizer": normalizer(5)}, r"shape \(5,\).*'ref_obs'.*\(7,\)"),
@@ -262,12 +262,12 @@ def test_a_checkpoint_needs_the_network_that_it_is_of(tmp_path: Path) -> None:
     values = next(observations(False))
     with torch.no_grad():
         np.testing.assert_allclose(actor(torch.from_numpy(values["obs"])), infer(model, norm)(values), atol=1e-6)
-    with pytest.raises(CheckpointError, match="does not fit the model"):
+    with pytest.raises(CheckpointError, match="does not match the model"):
         gbc.actor_from_checkpoint(path, model=transformer("reference"), normalizer=EmpiricalNormalization(WIDTH))
     torch.save({"actor": {}}, path)
     with pytest.raises(CheckpointError, match="looked for 'model_state_dict', found actor"):
         gbc.actor_from_checkpoint(path, model=fresh)
-    with pytest.raises(CheckpointError, match="There is no checkpoint"):
+    with pytest.raises(CheckpointError, match="Checkpoint not found"):
         gbc.actor_from_checkpoint(tmp_path / "none.pt", model=fresh)
 
 

@@ -1,4 +1,4 @@
-"""Policies of rl_games give what the library's own player gives."""
+"""rl_games policies return the actions of the library's own player."""
 
 import contextlib
 import copy
@@ -63,7 +63,7 @@ def params(
     space: dict[str, Any] | None = None,
     **config: Any,
 ) -> dict[str, Any]:
-    """The configuration of a training."""
+    """A training configuration."""
     network = {"name": "actor_critic", "separate": False, "space": space or CONTINUOUS, "mlp": MLP} | (network or {})
     settings = {
         "name": "test",
@@ -151,7 +151,7 @@ PLAYERS_BY_NAME: dict[str, Callable[[], Any]] = {
 
 
 def with_own_network() -> Any:
-    """A player of a network that a user registered, which reads a dictionary."""
+    """A player with a custom registered network that reads a dictionary."""
     from rl_games.algos_torch import model_builder
     from rl_games.algos_torch.network_builder import NetworkBuilder
 
@@ -183,7 +183,7 @@ def with_own_network() -> Any:
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Small networks are quickest alone."""
+    """Small networks are fastest with one thread."""
     count = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -218,7 +218,7 @@ def drawn(space: spaces.Space, count: int) -> Iterator[dict[str, np.ndarray]]:
 
 
 def inference(player: Any) -> Callable[[Observations], np.ndarray]:
-    """The player's own deterministic action, whose sizes of one it leaves out where actions are discrete."""
+    """The player's own deterministic action. For discrete actions the player drops sizes of one."""
 
     def infer(values: Observations) -> np.ndarray:
         tensors = {name: torch.as_tensor(value) for name, value in values.items()}
@@ -336,7 +336,7 @@ def test_a_policy_is_an_actor_that_keeps_its_state() -> None:
 
 
 class Environments:
-    """Some environments of gymnasium side by side, as rl_games wants them."""
+    """Several gymnasium environments with the interface that rl_games expects."""
 
     def __init__(self, name: str, count: int):
         self.envs = [gymnasium.make(name) for _ in range(count)]
@@ -419,7 +419,7 @@ CONFIGS = {"Pendulum-v1": PENDULUM, "CartPole-v1": CARTPOLE}
 
 @pytest.fixture(scope="module")
 def agent_for(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """Agents of rl_games; those of PPO have trained for a moment."""
+    """rl_games agents. The PPO agents are trained for a few steps."""
     folder = tmp_path_factory.mktemp("training")
 
     @functools.cache
@@ -468,7 +468,7 @@ def checkpoint(agent_for: Callable[..., Any], tmp_path_factory: pytest.TempPathF
 
 
 def episode(environment: str, choose: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Observations and rewards of 200 steps under a policy."""
+    """The observations and rewards of 200 steps with a policy."""
     env, seen = gymnasium.make(environment), []
     obs, _ = env.reset(seed=7)
     for _ in range(200):
@@ -512,7 +512,9 @@ def test_the_agent_of_sac_rescales_and_its_player_does_not(agent_for: Callable[.
     path = tmp_path / "sac"
     with contextlib.redirect_stdout(io.StringIO()):
         agent.save(str(path))
-    with pytest.raises(CheckpointError, match=r"agent of SAC rescales .* and the player of this rl_games does not"):
+    with pytest.raises(
+        CheckpointError, match=r"SAC agent rescales .* but the player of this rl_games version does not"
+    ):
         actor_from_checkpoint(
             path.with_suffix(".pth"), config=SAC_PENDULUM, action_space=agent.env_info["action_space"]
         )
@@ -520,7 +522,7 @@ def test_the_agent_of_sac_rescales_and_its_player_does_not(agent_for: Callable[.
     actor = actor_from_checkpoint(path.with_suffix(".pth"), config=SAC_PENDULUM, action_space=unit)
     torch.testing.assert_close(2 * actor.forward(observations), expected)
     silent = params("sac", "soft_actor_critic", network=SAC_NETWORK, normalize_input=False)
-    with pytest.raises(CheckpointError, match=r"holds statistics of observations .* normalize_input is False"):
+    with pytest.raises(CheckpointError, match=r"contains observation statistics .* normalize_input is False"):
         actor_from_checkpoint(path.with_suffix(".pth"), config=silent, action_space=unit)
 
 
@@ -598,20 +600,20 @@ def test_what_a_checkpoint_does_not_hold_is_asked_for(checkpoint: Path, tmp_path
     bare = {"params": {"algo": {"name": "a2c_continuous"}, "config": {}}}
     with pytest.raises(
         CheckpointError,
-        match=r"missing: params\.model\.name in config, params\.network\.name in config, "
+        match=r"Missing: params\.model\.name in config, params\.network\.name in config, "
         r"params\.config\.normalize_input in config, params\.config\.clip_actions in config",
     ):
         actor_from_checkpoint(checkpoint, config=bare)
-    with pytest.raises(CheckpointError, match=r"missing: action_space= \(actions are brought to its bounds\)"):
+    with pytest.raises(CheckpointError, match=r"Missing: action_space= \(actions are rescaled to its bounds\)"):
         actor_from_checkpoint(checkpoint, config=PENDULUM)
     torch.save({"model": player_named("image").model.state_dict()}, tmp_path / "image.pth")
     with pytest.raises(
-        CheckpointError, match=r"missing: observation_space= \(the weights do not tell it\), action_spa"
+        CheckpointError, match=r"Missing: observation_space= \(it cannot be read from the weights\), action_spa"
     ):
         actor_from_checkpoint(tmp_path / "image.pth", config=configuration_of("image"))
-    with pytest.raises(CheckpointError, match="has an entry `params`"):
+    with pytest.raises(CheckpointError, match="must have an entry `params`"):
         actor_from_checkpoint(checkpoint, config={})
-    with pytest.raises(CheckpointError, match="There is no configuration"):
+    with pytest.raises(CheckpointError, match="Configuration not found"):
         actor_from_checkpoint(checkpoint, config=tmp_path / "none.yaml")
     with pytest.raises(CheckpointError, match=r"no architecture\. Give config="):
         export_policy(checkpoint, tmp_path / "policy")
@@ -621,7 +623,7 @@ def test_what_does_not_fit_a_checkpoint_is_refused(checkpoint: Path, tmp_path: P
     space = spaces.Box(-2, 2, (1,))
     wider = params(network={"mlp": MLP | {"units": [32, 16]}})
     for config, message in (
-        (wider, "does not fit the network of the configuration: size mismatch"),
+        (wider, "does not match the network of the configuration: size mismatch"),
         (params(normalize_input=False), "unknown running_mean_std"),
         (params(algorithm="my_own"), "use actor_from_player"),
         (params(model="none"), "rl_games cannot build the player"),
@@ -630,9 +632,9 @@ def test_what_does_not_fit_a_checkpoint_is_refused(checkpoint: Path, tmp_path: P
             actor_from_checkpoint(checkpoint, config=config, action_space=space)
     other = tmp_path / "other.pth"
     torch.save({"actor_state_dict": {}}, other)
-    with pytest.raises(CheckpointError, match="no checkpoint of rl_games: looked for 'model' or 'actor'"):
+    with pytest.raises(CheckpointError, match="not a checkpoint of rl_games: looked for 'model' or 'actor'"):
         actor_from_checkpoint(other, config=PENDULUM, action_space=space)
-    with pytest.raises(CheckpointError, match="There is no checkpoint"):
+    with pytest.raises(CheckpointError, match="Checkpoint not found"):
         actor_from_checkpoint(tmp_path / "none.pth", config=PENDULUM, action_space=space)
 
 
@@ -648,12 +650,12 @@ def test_players_that_cannot_be_exported_are_refused() -> None:
     counted = copy.copy(player_named("continuous"))
     counted.observation_space = spaces.Discrete(3)
     for player, message in (
-        (masked, "masks actions"),
-        (masked_by_environment, "masks actions"),
+        (masked, "uses action masks of the environment"),
+        (masked_by_environment, "uses action masks of the environment"),
         (misfit, r"running_mean_std has statistics of shape \(5,\)"),
-        (unbounded, "Give finite bounds"),
+        (unbounded, "Use an action space with finite bounds"),
         (counted, "space of 'obs' must be a Box"),
-        (continuous(model="continuous_a2c"), "fails on observations of its space: UnboundLocalError"),
+        (continuous(model="continuous_a2c"), "fails on observations from its space: UnboundLocalError"),
     ):
         with pytest.raises(PolicyError, match=message):
             actor_from_player(player)
@@ -672,7 +674,7 @@ def test_a_model_that_always_draws_random_numbers_is_refused() -> None:
             return False
 
     player.model.a2c_network = Restless()
-    with pytest.raises(PolicyError, match="other actions for the same observation each time"):
+    with pytest.raises(PolicyError, match="different actions for the same observation"):
         actor_from_player(player)
 
 
@@ -685,7 +687,7 @@ def test_objects_of_other_libraries_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(PolicyError, match="with `a2c_network` or `sac_network`"):
         actor_from_agent(Other())
-    with pytest.raises(PolicyError, match="holds its own config"):
+    with pytest.raises(PolicyError, match="has its own config"):
         export_policy(player_named("continuous"), tmp_path / "policy", config={})
 
 

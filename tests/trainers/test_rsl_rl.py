@@ -1,4 +1,4 @@
-"""Policies of rsl_rl, as installed, trained for a moment in Pendulum-v1 and compared with their own inference."""
+"""Policies of the installed rsl_rl, trained briefly in Pendulum-v1 and compared with their own inference."""
 
 import copy
 import functools
@@ -45,7 +45,7 @@ def groups_of(values: np.ndarray) -> TensorDict:
 
 
 class Pendulums(VecEnv):
-    """Some pendulums of Gymnasium, as an environment of rsl_rl."""
+    """Several Gymnasium pendulums as an rsl_rl environment."""
 
     def __init__(self, count: int = 8):
         self.num_envs, self.num_actions, self.max_episode_length = count, 1, 20
@@ -134,7 +134,7 @@ ARCHITECTURES: dict[str, tuple[list[str], dict[str, Any]]] = {
 
 
 def config_of(architecture: str) -> dict[str, Any]:
-    """The train configuration of an architecture."""
+    """The training configuration of an architecture."""
     groups, options = ARCHITECTURES[architecture]
     actor = {"hidden_dims": [16, 16], "activation": "elu", "obs_normalization": True, **copy.deepcopy(options)}
     critic = {"class_name": "MLPModel", "hidden_dims": [8], "activation": "elu", "obs_normalization": True}
@@ -152,7 +152,7 @@ def config_of(architecture: str) -> dict[str, Any]:
 
 @functools.cache
 def trained(architecture: str) -> OnPolicyRunner:
-    """A runner after some iterations, in training mode, with a hidden state of its rollouts."""
+    """A runner after some iterations, in training mode, with a hidden state from its rollouts."""
     torch.manual_seed(0)
     runner = OnPolicyRunner(Pendulums(), config_of(architecture), log_dir=None, device="cpu")
     runner.learn(3)
@@ -160,7 +160,7 @@ def trained(architecture: str) -> OnPolicyRunner:
 
 
 def inference_of(runner: OnPolicyRunner) -> tuple[Callable[[Mapping[str, Any]], torch.Tensor], Any]:
-    """The library's inference on what the ports of a file get, and the policy behind it."""
+    """The library's inference for the inputs of a file, and its policy."""
     policy = runner.get_inference_policy()
     policy.reset()
     groups = [*policy.obs_groups, *getattr(policy, "obs_groups_2d", ())]
@@ -179,7 +179,7 @@ def shapes_of(policy: Policy) -> dict[str, tuple[int, ...]]:
 
 
 def checkpoint_of(runner: OnPolicyRunner, path: Path) -> Path:
-    """What the runner saves."""
+    """Save the checkpoint of a runner."""
     torch.save({**runner.alg.save(), "iter": runner.current_learning_iteration, "infos": None}, path)
     return path
 
@@ -330,7 +330,7 @@ def test_a_distilled_student_is_the_policy_of_its_runner(tmp_path: Path) -> None
 
 
 class Smoothed(MLPModel):
-    """A model of a user, who averages over two filters with memories of their own."""
+    """A custom model that averages over two filters, each with its own memory."""
 
     is_recurrent = True
 
@@ -444,7 +444,7 @@ def test_whatever_the_configuration_leaves_out_is_named(architecture: str, key: 
     for name in names[:-1]:
         owner = owner[name]
     del owner[names[-1]]
-    with pytest.raises(CheckpointError, match=rf"missing are: .*{key}"):
+    with pytest.raises(CheckpointError, match=rf"Missing: .*{key}"):
         actor_from_checkpoint(path, config=config, obs_shapes=GROUPS)
 
 
@@ -456,7 +456,7 @@ def test_all_that_is_missing_is_listed_at_once(folder: Path) -> None:
         actor_from_checkpoint(path, config=config)
     for part in ("actor.activation", "actor.cnn_cfg.stride", "obs_shapes['camera'] (channels, height and width)"):
         assert part in str(caught.value)
-    assert "obs_shapes['policy']" not in str(caught.value), "the normaliser tells"
+    assert "obs_shapes['policy']" not in str(caught.value), "its width is in the normaliser"
 
 
 def test_widths_of_groups_that_share_the_network_are_asked_for(checkpoint: Path) -> None:
@@ -473,15 +473,18 @@ def with_change(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (with_change(hidden_dims=[16, 17]), "does not fit the MLPModel of its configuration"),
-        (with_change(hidden_dims=[16]), "does not fit the MLPModel"),
+        (with_change(hidden_dims=[16, 17]), "does not match the MLPModel of its configuration"),
+        (with_change(hidden_dims=[16]), "does not match the MLPModel"),
         (with_change(obs_normalization=True), "missing obs_normalizer._mean"),
         (with_change(distribution_cfg=head("Gaussian")), "missing distribution.std_param"),
         (with_change(activation="sinus"), "rsl_rl cannot build MLPModel .*sinus"),
-        (with_change(state_dependent_std=True), "does not know actor.state_dependent_std"),
-        (with_change(class_name="TransformerModel"), "'TransformerModel'; the installed rsl-rl-lib has CNNModel, MLP"),
+        (with_change(state_dependent_std=True), "does not accept actor.state_dependent_std"),
+        (
+            with_change(class_name="TransformerModel"),
+            "'TransformerModel', but the installed rsl-rl-lib has CNNModel, MLP",
+        ),
         (with_change(distribution_cfg=head("Distribution")), "actor.distribution_cfg.class_name is"),
-        ("agent.yaml", "no configuration agent.yaml"),
+        ("agent.yaml", "Configuration not found: agent.yaml"),
         (object(), "config must be a dictionary or the path of a YAML file, got object"),
     ],
 )
@@ -499,7 +502,7 @@ def test_no_code_that_a_configuration_names_is_imported(
     monkeypatch.syspath_prepend(tmp_path)
     config = config_of("heteroscedastic")
     (config["actor"] if section == "actor" else config["actor"]["distribution_cfg"])["class_name"] = name
-    with pytest.raises(CheckpointError, match=f"class_name is '{name}'; the installed rsl-rl-lib has"):
+    with pytest.raises(CheckpointError, match=f"class_name is '{name}', but the installed rsl-rl-lib has"):
         actor_from_checkpoint(checkpoint, config=config, obs_shapes={"policy": 2, "rate": 1})
     assert "trap" not in sys.modules
 
@@ -509,7 +512,7 @@ def test_no_code_that_a_configuration_names_is_imported(
     [
         ("actor: !!python/object/apply:os.getcwd []", "cannot be read as plain YAML"),
         ("actor: [", "cannot be read as plain YAML"),
-        ("- 1", "holds a list, where a dictionary was expected"),
+        ("- 1", "must contain a dictionary, got list"),
     ],
 )
 def test_yaml_files_with_more_than_plain_values_are_refused(
@@ -524,10 +527,10 @@ def test_yaml_files_with_more_than_plain_values_are_refused(
     ("contents", "message"),
     [
         ({"policy": {}, "value": {}}, "looked for 'actor_state_dict' or .* found policy, value"),
-        ({"actor_state_dict": [1]}, "weights are no dictionary of tensors"),
+        ({"actor_state_dict": [1]}, "weights must be a dictionary of tensors"),
         (
             {"model_state_dict": {"actor.0.weight": torch.ones(1, 1)}},
-            "'ActorCritic'; the installed rsl-rl-lib has none",
+            "'ActorCritic', but the installed rsl-rl-lib has none",
         ),
         ({"actor_state_dict": {"mlp.0.weight": torch.ones(4, 3)}}, "last layer of `mlp` has 0 values"),
     ],
@@ -540,7 +543,7 @@ def test_checkpoints_of_something_else_are_refused(contents: Any, message: str, 
 
 
 class WithoutRslRl:
-    """Finds no rsl_rl, as if it were not installed."""
+    """An import hook that hides rsl_rl, as if it were not installed."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name == "rsl_rl":
@@ -551,12 +554,12 @@ def test_without_rsl_rl_a_checkpoint_asks_for_it(checkpoint: Path, monkeypatch: 
     for name in [name for name in sys.modules if name.split(".")[0] == "rsl_rl"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [WithoutRslRl(), *sys.meta_path])
-    with pytest.raises(PolicyError, match=r"cannot be imported .*: pip install 'exploy\[rsl-rl\]'"):
+    with pytest.raises(PolicyError, match=r"cannot be imported .* Install it: pip install 'exploy\[rsl-rl\]'"):
         actor_from_checkpoint(checkpoint, config=config_of("heteroscedastic"), obs_shapes=GROUPS)
 
 
 class Coin(Distribution):
-    """A head that says nothing about its mean."""
+    """A head without a mean."""
 
     @property
     def input_dim(self) -> int:
@@ -564,7 +567,7 @@ class Coin(Distribution):
 
 
 class Forgetful(MLPModel):
-    """A model that calls itself recurrent."""
+    """A model that is marked as recurrent but has no hidden state."""
 
     is_recurrent = True
 
@@ -584,20 +587,20 @@ def widened(model: MLPModel) -> MLPModel:
 @pytest.mark.parametrize(
     ("make", "options", "message"),
     [
-        (lambda: object(), {}, "is a torch.nn.Module, got builtins.object"),
+        (lambda: object(), {}, "must be a torch.nn.Module, got builtins.object"),
         (lambda: torch.nn.Linear(2, 1), {}, "looked for `obs_groups` or `act_inference`"),
         (lambda: small_model(distribution_cfg={"class_name": Coin}), {}, r"no deterministic form.*Coin"),
-        (lambda: small_model(Forgetful), {}, "says that it is recurrent, but no hidden state was found"),
+        (lambda: small_model(Forgetful), {}, "is marked as recurrent, but no hidden state was found"),
         (lambda: small_model(Lopsided), {}, r"actions of shape \(batch, actions\), got \(1,\) for a batch of 2"),
         (lambda: widened(small_model()), {}, r"`obs_normalizer` has statistics of shape \(7,\)"),
         (small_model, {"normalizer": torch.nn.Identity()}, "normalises its observations itself"),
         (small_model, {"obs_shapes": {"policy": 3}}, r"policy \(3,\), not \(2,\)"),
         (small_model, {"obs_shapes": {"policy": "2"}}, r"obs_shapes\['policy'\] must be a width such as 48"),
-        (lambda: trained("lstm").alg.get_policy(), {}, "RNNModel reads policy, rate and does not tell the shape of"),
+        (lambda: trained("lstm").alg.get_policy(), {}, "RNNModel reads policy, rate, but the shape of policy, rate is"),
         (
             lambda: trained("lstm").alg.get_policy(),
             {"obs_shapes": {"policy": 2, "rate": 2}},
-            "reads 3 values in all, but obs_shapes gives 4: policy 2, rate 2",
+            "reads 3 values in total, but obs_shapes gives 4: policy 2, rate 2",
         ),
     ],
 )
@@ -609,7 +612,7 @@ def test_models_that_cannot_be_exported_are_refused(make: Callable[[], Any], opt
 def test_a_group_cannot_have_the_name_of_an_output() -> None:
     observations = TensorDict({"actions": torch.zeros(1, 2), "rate": torch.zeros(1, 1)}, batch_size=1)
     model = MLPModel(observations, {"actor": ["actions", "rate"]}, "actor", 1, hidden_dims=[4])
-    with pytest.raises(PolicyError, match="would be called actions"):
+    with pytest.raises(PolicyError, match="would have the name actions"):
         actor_from_model(model, obs_shapes={"actions": 2, "rate": 1})
 
 
@@ -618,7 +621,7 @@ def test_options_of_another_source_are_refused(checkpoint: Path, tmp_path: Path)
         export_policy(checkpoint, tmp_path / "policy", normalizer=torch.nn.Identity())
     with pytest.raises(PolicyError, match="`config` is for checkpoints"):
         export_policy(small_model(), tmp_path / "policy", config={})
-    with pytest.raises(PolicyError, match="A runner knows its normaliser"):
+    with pytest.raises(PolicyError, match="A runner contains its normaliser"):
         export_policy(trained("mlp"), tmp_path / "policy", normalizer=torch.nn.Identity())
     with pytest.raises(PolicyError, match="has no algorithm: looked for `alg`"):
         actor_from_runner(small_model())
@@ -628,5 +631,5 @@ def test_options_of_another_source_are_refused(checkpoint: Path, tmp_path: Path)
 def test_a_recurrent_network_of_another_kind_is_refused() -> None:
     model = small_model(RNNModel, rnn_hidden_dim=4)
     model.rnn.rnn = torch.nn.RNN(2, 4)
-    with pytest.raises(PolicyError, match="with an LSTM or a GRU, got RNN"):
+    with pytest.raises(PolicyError, match="must have an LSTM or a GRU, got RNN"):
         actor_from_model(model)

@@ -1,4 +1,4 @@
-"""Policies of older versions of rsl_rl, each in a process of its own; see old_rsl_rl.py for what is compared."""
+"""Policies of older rsl_rl versions, each in a separate process; see old_rsl_rl.py for the comparison."""
 
 import json
 import os

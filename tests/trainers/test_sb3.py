@@ -1,4 +1,4 @@
-"""Stable-Baselines3 and sb3-contrib: files give what `predict(deterministic=True)` gives, from raw observations."""
+"""Stable-Baselines3 and sb3-contrib: files return the actions of `predict(deterministic=True)`."""
 
 import copy
 import json
@@ -72,7 +72,7 @@ def predicted(model: BaseAlgorithm, prepare: Callable[[Any], Any] = lambda obs: 
 
 
 def samples(space: spaces.Space[Any], count: int = 300) -> Iterator[dict[str, np.ndarray]]:
-    """Observations for one robot, from a space; boxes without bounds give normal numbers."""
+    """Random observations of a space for one robot. Unbounded boxes give normal numbers."""
     space.seed(1)
     for _ in range(count):
         drawn = space.sample()
@@ -81,7 +81,7 @@ def samples(space: spaces.Space[Any], count: int = 300) -> Iterator[dict[str, np
 
 
 def trained(algorithm: type[BaseAlgorithm], env: Any, steps: int = 64, **options: Any) -> Any:
-    """An algorithm of which the library has changed no options of ours."""
+    """A trained algorithm. The options are copied because the library changes them."""
     options = copy.deepcopy(options)
     return algorithm(options.pop("policy", "MlpPolicy"), env, device="cpu", **options).learn(steps)
 
@@ -177,7 +177,7 @@ def test_a_checkpoint_that_was_normalised_asks_for_the_statistics(tmp_path: Path
     model = trained(SAC, venv, **OFF_POLICY)
     model.save(tmp_path / "model.zip")
     generator = torch.random.get_rng_state()
-    with pytest.raises(CheckpointError, match="was trained with a VecNormalize, which it does not hold"):
+    with pytest.raises(CheckpointError, match="was trained with a VecNormalize, but does not contain it"):
         sb3.export_policy(tmp_path / "model.zip", tmp_path / "policy.onnx")
     path = sb3.export_policy(tmp_path / "model.zip", tmp_path / "policy.onnx", vecnormalize=venv)
     assert torch.equal(generator, torch.random.get_rng_state())
@@ -192,7 +192,7 @@ def test_checkpoints_of_policies_without_a_learning_rate_are_read(tmp_path: Path
 
 
 class HalfPolicy(ActorCriticPolicy):
-    """Does something of its own after the network."""
+    """Applies an additional function after the network."""
 
     def predict(self, *arguments: Any, **options: Any) -> Any:
         actions, state = super().predict(*arguments, **options)
@@ -216,7 +216,7 @@ def dictionary() -> spaces.Dict:
 
 
 def test_dictionaries_have_a_port_for_each_key(tmp_path: Path) -> None:
-    """Images with their channels last, a number, floats that are normalised and floats that are not."""
+    """Images with channels last, a number, and floats with and without normalisation."""
     space = dictionary()
     venv = VecNormalize(vectorized(walk(space, UNEVEN)), norm_obs_keys=["joints"])
     model = trained(PPO, venv, policy="MultiInputPolicy", **ON_POLICY)
@@ -239,7 +239,7 @@ def test_dictionaries_have_a_port_for_each_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stacked_first", [True, False])
 def test_images_are_transposed_and_frames_stacked_as_memory(stacked_first: bool, tmp_path: Path) -> None:
-    """Through episodes, whose frames start from zeros, in either order of the wrappers."""
+    """Compare over episodes, whose frames start from zeros, for both orders of the wrappers."""
     venv: Any = vectorized(walk(IMAGE, spaces.Discrete(3)))
     venv = VecTransposeImage(VecFrameStack(venv, 3)) if stacked_first else VecFrameStack(VecTransposeImage(venv), 3)
     model = trained(PPO, venv, policy="CnnPolicy", **ON_POLICY | {"policy_kwargs": {}})
@@ -379,7 +379,7 @@ print(json.dumps(returns))
 
 
 class Extractor(BaseFeaturesExtractor):
-    """Of the user's own, with a dropout, and an operator that ONNX does not have by that name."""
+    """A custom extractor with dropout, and an operator that ONNX does not have under that name."""
 
     def __init__(self, observation_space: spaces.Space[Any]):
         super().__init__(observation_space, 8)
@@ -424,7 +424,7 @@ def test_own_code_that_no_file_can_hold_is_refused(tmp_path: Path) -> None:
 def test_the_model_stays_as_it_is(tmp_path: Path) -> None:
     model = trained(PPO, vectorized(walk(BOX, UNEVEN)), **ON_POLICY)
     model.policy.set_training_mode(True)
-    model.policy.evaluate_actions(torch.zeros(2, 5), torch.zeros(2, 2))  # leaves tensors with gradients behind
+    model.policy.evaluate_actions(torch.zeros(2, 5), torch.zeros(2, 2))  # leaves tensors with gradients in the policy
     before = copy.deepcopy(model.policy.state_dict())
     distribution = model.policy.action_dist.distribution
     generator = torch.random.get_rng_state()
@@ -486,17 +486,21 @@ def misfits() -> dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]]:
         "normaliser of another width": (lambda _: model(), {"vecnormalize": narrow}, r"shape \(3,\).*'obs'.*\(5,\)"),
         "normaliser of dictionaries": (lambda _: model(), {"vecnormalize": keyed}, "a dictionary, but .* one tensor"),
         "no normaliser": (lambda _: model(), {"vecnormalize": 3}, "has no `norm_obs` of a VecNormalize"),
-        "no file of a normaliser": (lambda _: model(), {"vecnormalize": "none.pkl"}, "There is no file none.pkl"),
+        "no file of a normaliser": (
+            lambda _: model(),
+            {"vecnormalize": "none.pkl"},
+            "VecNormalize file not found: none.pkl",
+        ),
         "unknown wrapper": (lambda _: model(env=Unknown(vectorized(walk(BOX, UNEVEN)))), {}, "the wrapper Unknown"),
         "inference of its own": (
             lambda _: PPO(HalfPolicy, vectorized(walk(BOX, UNEVEN)), device="cpu"),
             {},
-            r"HalfPolicy has a predict\(\) of its own",
+            r"HalfPolicy overrides predict\(\)",
         ),
         "an algorithm of its own": (
             lambda _: HalfPPO("MlpPolicy", vectorized(walk(BOX, UNEVEN)), device="cpu"),
             {},
-            r"HalfPPO has a predict\(\) of its own",
+            r"HalfPPO overrides predict\(\)",
         ),
         "neither true nor false": (
             lambda _: model(),
@@ -506,16 +510,20 @@ def misfits() -> dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]]:
         "frames along an unknown axis": (
             lambda _: model(spaces.Box(-1.0, 1.0, (4, 2), np.float32)),
             {"frame_stack": 2},
-            "nothing tells along which axis",
+            "the axis along which its frames are stacked is unknown",
         ),
-        "frames that do not divide": (lambda _: model(), {"frame_stack": 2}, "not 2 frames stacked"),
-        "no number of frames": (lambda _: model(), {"frame_stack": 0}, "frame_stack must be the number of frames"),
-        "images of unknown order": (images, {}, r"say transpose_images=True if"),
-        "no checkpoint": (lambda folder: folder / "none.zip", {}, "There is no checkpoint"),
-        "a text file": (text, {}, "looked for data in a zip, found no zip file"),
+        "frames that do not divide": (lambda _: model(), {"frame_stack": 2}, "cannot be 2 stacked frames"),
+        "no number of frames": (
+            lambda _: model(),
+            {"frame_stack": 0},
+            "frame_stack must be an integer of 1 or more, got 0",
+        ),
+        "images of unknown order": (images, {}, r"Give transpose_images=True if"),
+        "no checkpoint": (lambda folder: folder / "none.zip", {}, "Checkpoint not found"),
+        "a text file": (text, {}, "looked for data in a zip, found a file that is not a zip"),
         "a checkpoint of torch": (of_torch, {}, "looked for data in a zip, found .*data.pkl"),
         "another object": (lambda _: torch.nn.Linear(2, 2), {}, "has no policy: looked for `policy`"),
-        "a key called actions": (clash, {}, "would be called actions"),
+        "a key called actions": (clash, {}, "would have the name actions"),
     }
 
 

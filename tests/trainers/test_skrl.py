@@ -1,4 +1,4 @@
-"""Policies of skrl give what skrl's own evaluation gives."""
+"""skrl policies return the actions of skrl's own evaluation."""
 
 import copy
 import functools
@@ -66,7 +66,7 @@ BY_KEY: list[dict[str, Any]] = [
 
 
 def instance(kind: str, role: str = "policy", **options: Any) -> Any:
-    """A model that skrl builds, its weights drawn anew."""
+    """A model built by skrl, with new random weights."""
     from skrl.utils.model_instantiators import torch as instantiators
 
     torch.manual_seed(3)
@@ -80,7 +80,7 @@ def instance(kind: str, role: str = "policy", **options: Any) -> Any:
 
 
 def recurrent_model(rnn: type[torch.nn.Module], observations: spaces.Space, actions: spaces.Space) -> Any:
-    """One network for policy and value, written as skrl's users write theirs."""
+    """One network for policy and value, written like typical skrl user code."""
     from skrl.models.torch import DeterministicMixin, GaussianMixin, Model
 
     class Recurrent(GaussianMixin, DeterministicMixin, Model):
@@ -233,7 +233,7 @@ AGENTS: dict[str, Callable[[], Any]] = {
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Small networks are quickest alone."""
+    """Small networks are fastest with one thread."""
     count = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -255,7 +255,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 def act(agent: Any, observations: torch.Tensor, states: torch.Tensor | None = None) -> np.ndarray:
-    """The action that skrl's trainers send to the environment in evaluation; the likeliest where they would sample."""
+    """The action that skrl's trainers send to the environment in evaluation, but with the mode instead of samples."""
     with torch.no_grad():
         actions, outputs = agent.act(observations, states, timestep=0, timesteps=1)
         if "net_output" in outputs:
@@ -384,7 +384,7 @@ def test_spaces_inside_spaces_have_a_port_for_each_part() -> None:
         leaves = (raw["arm"]["x"], raw["arm"]["y"], raw["legs"][0], raw["legs"][1])
         values = {item.name: torch.as_tensor(leaf)[None] for item, leaf in zip(actor.inputs, leaves, strict=True)}
         np.testing.assert_allclose(actor.forward(values).numpy(), act(agent, flat), rtol=1e-5, atol=1e-5)
-    with pytest.raises(PolicyError, match="would be called a_b"):
+    with pytest.raises(PolicyError, match="would have the name a_b"):
         actor_from_model(agent.policy, observation_space=spaces.Dict({"a": spaces.Dict({"b": box(1)}), "a_b": box(1)}))
 
 
@@ -479,7 +479,7 @@ CONFIG: dict[str, Any] = {
 
 
 def trained(environment: str, config: dict[str, Any]) -> Any:
-    """A runner that has trained for a moment."""
+    """A runner that was trained for a few steps."""
     from skrl.envs.wrappers.torch import wrap_env
     from skrl.utils.runner.torch import Runner
 
@@ -512,7 +512,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def episode(environment: str, steps: int, choose: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Observations and rewards of episodes under a policy."""
+    """The observations and rewards of episodes with a policy."""
     env, seen = gymnasium.make(environment), []
     obs, _ = env.reset(seed=7)
     for _ in range(steps):
@@ -559,7 +559,7 @@ def test_a_checkpoint_with_its_configuration_is_the_agent(checkpoint: Path, tmp_
 
 
 def test_states_that_a_policy_may_do_without_are_read_if_they_matter() -> None:
-    """A model that works without states, and gives other actions with them."""
+    """A model that works without states, but returns different actions with them."""
     model = instance("gaussian", **spaces_of(box(5), box(2)) | {"state_space": box(4)})
     without = [item.name for item in actor_from_model(model).inputs]
     plain = model.compute
@@ -605,7 +605,7 @@ def test_what_a_checkpoint_does_not_hold_is_asked_for(checkpoint: Path, tmp_path
         actor_from_checkpoint(checkpoint, config=plain, **known)
     with pytest.raises(CheckpointError, match="belongs to policy="):
         actor_from_checkpoint(checkpoint, config=CONFIG, preprocessor=agent._observation_preprocessor, **known)
-    with pytest.raises(CheckpointError, match="There is no configuration"):
+    with pytest.raises(CheckpointError, match="Configuration not found"):
         actor_from_checkpoint(checkpoint, config=tmp_path / "none.yaml", **known)
 
 
@@ -615,7 +615,7 @@ def test_what_does_not_fit_a_checkpoint_is_refused(checkpoint: Path, tmp_path: P
     wider = copy.deepcopy(CONFIG)
     for role in ("policy", "value"):
         wider["models"][role]["network"] = [{**LAYERS[0], "layers": [32, 16]}]
-    with pytest.raises(CheckpointError, match="does not fit the policy of the configuration: size mismatch"):
+    with pytest.raises(CheckpointError, match="does not match the policy of the configuration: size mismatch"):
         actor_from_checkpoint(checkpoint, config=wider, **known)
     unknown = copy.deepcopy(CONFIG) | {"agent": {"class": "NONE"}}
     with pytest.raises(CheckpointError, match="skrl cannot build the agent"):
@@ -624,12 +624,12 @@ def test_what_does_not_fit_a_checkpoint_is_refused(checkpoint: Path, tmp_path: P
         actor_from_checkpoint(checkpoint, policy=agent.policy, preprocessor=scaler(box(5)))
     other = tmp_path / "other.pt"
     torch.save({"actor_state_dict": {}}, other)
-    with pytest.raises(CheckpointError, match="no checkpoint of skrl: looked for 'policy' or 'q_network'"):
+    with pytest.raises(CheckpointError, match="not a checkpoint of skrl: looked for 'policy' or 'q_network'"):
         actor_from_checkpoint(other, policy=agent.policy)
     torch.save({"policy": agent.policy.state_dict()}, other)
-    with pytest.raises(CheckpointError, match=r"holds no .* but preprocessor= is given"):
+    with pytest.raises(CheckpointError, match=r"contains no .* but preprocessor= is given"):
         actor_from_checkpoint(other, policy=agent.policy, preprocessor=agent._observation_preprocessor)
-    with pytest.raises(CheckpointError, match="There is no checkpoint"):
+    with pytest.raises(CheckpointError, match="Checkpoint not found"):
         actor_from_checkpoint(tmp_path / "none.pt", policy=agent.policy)
 
 
@@ -640,7 +640,7 @@ def test_a_model_alone_takes_its_preprocessor() -> None:
     np.testing.assert_allclose(actor.forward(observations).numpy(), act(agent, observations), rtol=1e-5, atol=1e-5)
     with pytest.raises(PolicyError, match=r"RunningStandardScaler has statistics of shape \(4,\)"):
         actor_from_model(agent.policy, preprocessor=scaler(box(4)))
-    with pytest.raises(PolicyError, match="preprocessor of skrl can be called"):
+    with pytest.raises(PolicyError, match="skrl preprocessor must be callable"):
         actor_from_model(agent.policy, preprocessor=3)
 
 
@@ -678,12 +678,12 @@ def test_models_that_cannot_be_exported_are_refused() -> None:
 
     known: dict[str, Any] = {**spaces_of(box(5), box(2)), "device": "cpu"}
     for model, message in (
-        (Table(**known), "tabular models are not exported"),
-        (Uniform(**known), "other actions for the same observation each time"),
-        (Broken(**known), "fails on observations of its space .* wires crossed"),
+        (Table(**known), "is a tabular model, which cannot be exported"),
+        (Uniform(**known), "different actions for the same observation"),
+        (Broken(**known), "fails on observations from its space .* wires crossed"),
         (Uniform(**known | {"observation_space": spaces.Text(3)}), "space of 'obs' must be a Box"),
         (Uniform(**known | {"observation_space": None}), "space of 'obs' must be a Box"),
-        (torch.nn.Linear(5, 2), "no model of skrl's PyTorch part"),
+        (torch.nn.Linear(5, 2), "is not a PyTorch model of skrl"),
     ):
         with pytest.raises(PolicyError, match=message):
             actor_from_model(model)
@@ -697,7 +697,7 @@ def test_objects_of_other_libraries_are_refused(tmp_path: Path) -> None:
         actor_from_agent(without_preprocessor)
     with pytest.raises(PolicyError, match="no agent of skrl: looked for `agent`"):
         actor_from_runner(object())
-    with pytest.raises(PolicyError, match="holds its own config, policy"):
+    with pytest.raises(PolicyError, match="has its own config, policy"):
         export_policy(agent_named("gaussian"), tmp_path / "policy", config={}, policy=object())
 
     class Several:

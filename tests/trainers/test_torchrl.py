@@ -1,4 +1,4 @@
-"""Policies of TorchRL: heads, keys, outputs, and what is refused."""
+"""TorchRL policies: heads, keys, outputs and unsupported cases."""
 
 import copy
 import sys
@@ -99,7 +99,7 @@ def distributional() -> Any:
 
 
 def assert_infers(path: Path, policy: Any, like: Any, kind: str = "deterministic", count: int = 300) -> None:
-    """One observation after the other gives what the policy gives for all of them at once."""
+    """Require that a file gives the policy's actions, for one observation at a time."""
     controller, values = Controller.load(path), noise(count, OBSERVATION)
     with torch.no_grad(), set_exploration_type(kind):
         expected = policy(TensorDict({"observation": values}, [count]))["action"].numpy()
@@ -187,8 +187,8 @@ def test_a_file_gives_the_actions_of_the_policy(name: str, tmp_path: Path) -> No
     [
         (lambda: with_head(TanhNormal), "mean", "TanhNormal has no closed form.*deterministic"),
         (lambda: with_head(TanhNormal), "mode", "MODE.*TanhNormal has not analytical mode"),
-        (lambda: with_head(distributions.Categorical, ("logits",)), "mean", "no numbers.*Categorical.*deterministic"),
-        (lambda: with_head(OneHotCategorical, ("logits",)), "mean", "no numbers.*OneHotCategorical"),
+        (lambda: with_head(distributions.Categorical, ("logits",)), "mean", "NaN actions.*Categorical.*deterministic"),
+        (lambda: with_head(OneHotCategorical, ("logits",)), "mean", "NaN actions.*OneHotCategorical"),
         (deterministic, "often", "exploration must be one of .*DETERMINISTIC.* got 'often'"),
     ],
 )
@@ -259,10 +259,10 @@ def add(*keys: Any) -> Any:
             {"a": {"b_c": torch.zeros(2)}, "a_b": {"c": torch.zeros(2)}},
             r"\('a', 'b_c'\) and \('a_b', 'c'\) would both become the port 'a_b_c'",
         ),
-        (lambda: add("my key"), {"my key": torch.zeros(2)}, "'my key' would become .* no identifier"),
+        (lambda: add("my key"), {"my key": torch.zeros(2)}, "'my key' would become .* not an identifier"),
         (lambda: add("here", "there"), {"here": torch.zeros(2)}, "reads 'there'.*It has 'here'"),
         (lambda: add("word"), {"word": NonTensorData("hello")}, "reads 'word', which must be a tensor"),
-        (lambda: torch.nn.Linear(2, 2), {"observation": torch.zeros(2)}, "is no policy of TorchRL"),
+        (lambda: torch.nn.Linear(2, 2), {"observation": torch.zeros(2)}, "is not a TorchRL policy"),
         (lambda: add("here"), [torch.zeros(2)], "example must be a tensordict or a dictionary"),
         (
             lambda: TensorDictModule(MLP(out_features=2), in_keys=["here"], out_keys=["action"]),
@@ -282,13 +282,13 @@ def test_keys_and_examples_that_do_not_fit_are_named(policy: Any, values: Any, m
 
 
 def test_outputs_and_memories_that_are_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match=r"out_keys names 'actions', but .* write 'action'"):
+    with pytest.raises(PolicyError, match=r"out_keys contains 'actions', but .* write 'action'"):
         actor_from_policy(deterministic(), example(), out_keys=["actions"])
     with pytest.raises(PolicyError, match="at least one key"):
         actor_from_policy(deterministic(), example(), out_keys=[])
-    with pytest.raises(PolicyError, match="memories= names 'state', but what the policy reads is 'observation'"):
+    with pytest.raises(PolicyError, match="memories= contains 'state', but the policy reads 'observation'"):
         actor_from_policy(deterministic(), example(), memories=["state"])
-    with pytest.raises(PolicyError, match="nothing writes its next value"):
+    with pytest.raises(PolicyError, match="no stage writes its next value"):
         actor_from_policy(deterministic(), example(), memories=["observation"])
     with pytest.raises(PolicyError, match="dynamic_batch=True needs an example with a batch"):
         export_policy(deterministic(), example(None), tmp_path / "policy", dynamic_batch=True)
@@ -403,7 +403,9 @@ def test_functions_without_keys_are_told_what_to_do(tmp_path: Path) -> None:
         lambda tensordict: tensordict.set("features", tensordict["observation"] * 2),
         TensorDictModule(network(2), in_keys=["features"], out_keys=["action"]),
     )
-    with pytest.raises(PolicyError, match=r"reads 'features'.*wrap it in a TensorDictModule"):
+    with pytest.raises(
+        PolicyError, match=r"reads 'features'.*Wrap functions without in_keys and out_keys in a TensorDictModule"
+    ):
         export_policy(policy, example(), tmp_path / "policy")
 
 

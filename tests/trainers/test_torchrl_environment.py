@@ -1,4 +1,4 @@
-"""A TransformedEnv as an environment that is exported whole."""
+"""A TransformedEnv as an exportable environment."""
 
 from pathlib import Path
 from typing import Any
@@ -90,11 +90,11 @@ def test_nothing_is_found_in_an_environment_that_is_wrapped_right() -> None:
 
 
 def test_unsuitable_environments_are_refused() -> None:
-    with pytest.raises(InvalidEnvironmentError, match="TransformedEnv of torchrl is needed, got GymEnv"):
+    with pytest.raises(InvalidEnvironmentError, match="must be a TransformedEnv of torchrl, got GymEnv"):
         TorchRlEnvironment(GymEnv("Pendulum-v1"))
     several = TransformedEnv(SerialEnv(2, lambda: GymEnv("Pendulum-v1")))
     with pytest.raises(InvalidEnvironmentError, match=r"one robot, got a batch size of \(2,\)"):
         TorchRlEnvironment(several)
     base = ScriptedEnv({"observation": noise(20, 4)}, Unbounded((2,)))
-    with pytest.raises(InvalidEnvironmentError, match=r"VecNormV2 changes its statistics.*Freeze"):
+    with pytest.raises(InvalidEnvironmentError, match=r"VecNormV2 updates its statistics.*Freeze"):
         TorchRlEnvironment(TransformedEnv(base, VecNormV2(in_keys=["observation"])))

@@ -1,4 +1,4 @@
-"""What `torchrl_internals.py` relies on is there in the installed TorchRL. A failure says what to edit."""
+"""The installed TorchRL has everything that `torchrl_internals.py` relies on. A failure says what to edit."""
 
 import ast
 import inspect
@@ -30,10 +30,10 @@ from tests.trainers.torchrl_support import ScriptedEnv
 
 FOLDER = Path(internals.__file__).parent
 INSTALLED = Path(torchrl.__file__).parent
-MOVED = f"torchrl {torchrl.__version__} has moved"
+MOVED = f"torchrl {torchrl.__version__} has changed"
 
 
-# ---- places in the source ----
+# ---- functions in the source ----
 
 
 @pytest.mark.parametrize("call", internals.ANSWERED_CALLS, ids=lambda call: f"{call.file}:{call.function}")
@@ -42,7 +42,7 @@ def test_the_source_has_each_function_whose_calls_are_answered(call: internals.A
     name = call.function.rpartition(".")[2]
     advice = (
         f"Find it by `grep -rn 'def {name}' {INSTALLED}` and edit the row of ANSWERED_CALLS in torchrl_internals.py; "
-        "delete the row if TorchRL does without the function."
+        "delete the row if TorchRL no longer has the function."
     )
     assert path.is_file(), f"{MOVED}: it has no file {call.file}. {advice}"
     found = list(codes_in(compile(path.read_text(), str(path), "exec")))
@@ -58,10 +58,10 @@ def test_each_answered_call_is_still_made(call: internals.AnsweredCall) -> None:
         {":".join(internals.place_of(code)) for code in callers if INSTALLED in Path(code.co_filename).parents}
     )
     assert any(call.is_made_by(code) for code in callers), (
-        f"{MOVED}: {call.function} in {call.file} does not call {resolve_name(call.called)} any more, which these do: "
-        f"{', '.join(others) or 'none'}. If one of them took its place and the answer is still right there, put it in "
-        "the row of ANSWERED_CALLS in torchrl_internals.py. If TorchRL does without the call, delete the row: the "
-        "tests of test_torchrl.py and test_torchrl_random.py then show whether its heads can still be captured."
+        f"{MOVED}: {call.function} in {call.file} no longer calls {resolve_name(call.called)}. These functions do: "
+        f"{', '.join(others) or 'none'}. If one of them replaces it and the answer is still correct there, put it in "
+        "the row of ANSWERED_CALLS in torchrl_internals.py. If TorchRL no longer makes the call, delete the row: "
+        "test_torchrl.py and test_torchrl_random.py then show whether its heads can still be captured."
     )
 
 
@@ -74,7 +74,7 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
 
 
 class Recorder(TorchFunctionMode):
-    """Notes which function calls which one of torch."""
+    """Records which function calls which torch function."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Recorder(TorchFunctionMode):
 
 @cache
 def calls_of_torchrl() -> list[tuple[Any, CodeType]]:
-    """What TorchRL calls for what the answers are meant for: specs, truncated normals and distributional values."""
+    """The torch calls of the TorchRL code with answers: specs, truncated normals and distributional values."""
     torch.manual_seed(0)
     bounded, one_hot = Bounded(-1, 1, (2,)), OneHot(3)
     values = torch.randn(4, 3).log_softmax(0)
@@ -132,7 +132,7 @@ OTHERS: list[tuple[str, str, Iterable[Any]]] = [
 def test_transforms_have_the_names_that_they_are_known_by(table: str, name: str) -> None:
     found: Any = getattr(envs.transforms, name, None)
     assert getattr(found, "__name__", None) == name and issubclass(found, envs.Transform), (
-        f"{MOVED}: torchrl.envs.transforms has no class {name}. Rename it in {table}, if another class took its place "
+        f"{MOVED}: torchrl.envs.transforms has no class {name}. Rename it in {table} if another class replaces it "
         f"(see `grep -rn '^class ' {INSTALLED / 'envs' / 'transforms'}` and the release notes), or delete it there."
     )
 
@@ -141,9 +141,9 @@ def test_transforms_have_the_names_that_they_are_known_by(table: str, name: str)
 def test_modules_have_the_names_that_they_are_known_by(place: str, name: str, known: Iterable[Any]) -> None:
     names = {item.__name__ for item in known if isinstance(item, type)}
     assert name in names, (
-        f"{MOVED}: there is no class {name} among {', '.join(sorted(names))}. Put the name of the one that took its "
-        f"place into {place}; `grep -rn 'class .*{name.strip('_')[:8]}' {INSTALLED} {INSTALLED.parent / 'tensordict'}` "
-        "may show it."
+        f"{MOVED}: class {name} not found among {', '.join(sorted(names))}. Put the name of the class that "
+        f"replaces it into {place}. Search for it with "
+        f"`grep -rn 'class .*{name.strip('_')[:8]}' {INSTALLED} {INSTALLED.parent / 'tensordict'}`."
     )
 
 
@@ -152,7 +152,7 @@ def test_recurrent_modules_keep_their_network_under_the_known_name(make: Any) ->
     module = make(input_size=2, hidden_size=3, in_key="observation", out_key="features")
     found = getattr(module, internals.RECURRENT_NETWORKS.get(make.__name__, ""), None)
     assert isinstance(found, torch.nn.Module), (
-        f"{MOVED}: {make.__name__} keeps its network under another name, one of "
+        f"{MOVED}: {make.__name__} stores its network under a different name, one of "
         f"{', '.join(name for name, _ in module.named_children())}. Put it into RECURRENT_NETWORKS in "
         "torchrl_internals.py."
     )
@@ -163,7 +163,7 @@ def test_recurrent_modules_keep_their_network_under_the_known_name(make: Any) ->
 
 
 class Name(NamedTuple):
-    """An attribute of TorchRL's objects that is no part of its documented interface."""
+    """An attribute of TorchRL's objects that is not part of its documented interface."""
 
     name: str
     used_by: str
@@ -177,7 +177,7 @@ def environment() -> Any:
 
 
 def attached() -> Any:
-    """A transform that knows its environment, which has to live as long as it."""
+    """A transform with its environment, which must stay alive as long as the transform."""
     transform = environment().transform
     assert transform.parent is not None
     return transform
@@ -241,8 +241,8 @@ def test_objects_have_the_attributes_that_are_used(item: Name) -> None:
     owner = item.owner()
     kind = owner if isinstance(owner, type) else type(owner)
     assert hasattr(owner, item.name), (
-        f"{MOVED}: {kind.__name__} has no {item.name}, which {item.used_by} relies on. Read in "
-        f"{inspect.getsourcefile(kind)} how the class does now what the docstring there says, and change that function "
+        f"{MOVED}: {kind.__name__} has no {item.name}, which {item.used_by} relies on. Find the "
+        f"replacement in {inspect.getsourcefile(kind)}, and change that function "
         "and the row of this test."
     )
 
@@ -264,7 +264,7 @@ def test_transforms_are_called_with_the_arguments_that_the_observer_takes(name: 
 def test_a_copied_transform_has_lost_its_environment() -> None:
     transform = attached()
     assert internals.without_environment(transform).parent is None, (
-        f"{MOVED}: a transform keeps its environment under other names than _container and _parent. Read what "
+        f"{MOVED}: a transform stores its environment in attributes other than _container and _parent. Read what "
         f"Transform.reset_parent() sets to None, in {inspect.getsourcefile(TRANSFORM)}, and do the same in "
         "without_environment() of torchrl_internals.py."
     )
@@ -282,23 +282,21 @@ def test_filled_multi_agent_networks_compute_the_same(share_params: bool) -> Non
         filled(inputs),
         network(inputs),
         msg=lambda text: (
-            f"{MOVED}: the forward of {internals.MULTI_AGENT_NETWORK} uses its networks in another way. Read it in "
+            f"{MOVED}: the forward of {internals.MULTI_AGENT_NETWORK} uses its networks in a different way. Read it in "
             f"{inspect.getsourcefile(modules.MultiAgentMLP)} and change fill_multi_agent_networks() in "
             f"torchrl_internals.py.\n{text}"
         ),
     )
 
 
-# ---- one place ----
+# ---- private names in other files ----
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.name)
 def test_private_names_are_used_in_one_module_and_checked_here(path: Path) -> None:
     used = private_names(path)
     if path.name != "torchrl_internals.py":
-        assert not used, (
-            f"{path.name} uses {', '.join(sorted(used))}: give torchrl_internals.py a function that does it."
-        )
+        assert not used, f"{path.name} uses {', '.join(sorted(used))}: add a function for it to torchrl_internals.py."
     unchecked = used - OF_TORCH_AND_PYTHON - {item.name for item in PRIVATE}
     assert not unchecked, (
         f"torchrl_internals.py uses {', '.join(sorted(unchecked))}: add a row to PRIVATE in this file."
@@ -306,7 +304,7 @@ def test_private_names_are_used_in_one_module_and_checked_here(path: Path) -> No
 
 
 def private_names(path: Path) -> set[str]:
-    """Attributes with a leading underscore of other objects than `self` and `super()`."""
+    """Attributes with a leading underscore of objects other than `self` and `super()`."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Attribute) and re.fullmatch(r"_[^_]\w*", node.attr):

@@ -1,4 +1,4 @@
-"""The tutorial on exporting TorchRL modules: a policy for Pong with its transforms, without TorchRL where it runs."""
+"""The tutorial on exporting TorchRL modules: a Pong policy with its transforms that runs without TorchRL."""
 
 import json
 import subprocess
@@ -46,7 +46,7 @@ def pong(frame_skip: int = 4) -> Any:
 
 
 def dqn(env: Any) -> tuple[Any, Any]:
-    """A policy with random weights that looks at the ball: it chooses several actions within some steps."""
+    """A policy with random weights that depends on the ball, so that it chooses different actions."""
     torch.manual_seed(0)
     network = ConvNet.default_atari_dqn(num_actions=env.action_spec.space.n)
     values = TensorDictModule(network, in_keys=["pixels"], out_keys=["action_value"])
@@ -64,7 +64,7 @@ def simulator(env: Any) -> Any:
 
 
 def settings_of(env: Any, seed: int) -> dict[str, Any]:
-    """What the training environment does with actions, and how it is seeded."""
+    """The action handling and seeding of the training environment."""
     env.set_seed(seed)
     env.reset()
     game = simulator(env)

@@ -1,4 +1,4 @@
-"""Policies of TorchRL that draw random numbers: the distribution is that of the library, and a seed repeats it."""
+"""Random TorchRL policies: the distribution is that of the library, and a seed makes it repeatable."""
 
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,7 @@ def drawn_by(path: Path, count: int = COUNT) -> np.ndarray:
 
 
 def assert_same_distribution(got: np.ndarray, expected: np.ndarray) -> None:
-    """The two-sample test of Kolmogorov and Smirnov at a level of 1e-4."""
+    """The two-sample Kolmogorov-Smirnov test at a level of 1e-4."""
     points = np.sort(np.concatenate([got, expected]))
     below = [np.searchsorted(np.sort(sample), points, side="right") / len(sample) for sample in (got, expected)]
     distance = np.abs(below[0] - below[1]).max()
@@ -131,7 +131,7 @@ def test_discrete_actions_have_the_distribution_of_the_library(name: str, tmp_pa
     assert (counts > 50).all()
     pooled = counts.sum(axis=0) / 2
     chi_square = ((counts - pooled) ** 2 / pooled).sum()
-    assert chi_square < 18.4, counts  # the level 1e-4 with two degrees of freedom
+    assert chi_square < 18.4, counts  # level 1e-4 with two degrees of freedom
 
 
 def test_masked_exploration_keeps_to_what_is_allowed(tmp_path: Path) -> None:
@@ -190,8 +190,8 @@ def test_an_ornstein_uhlenbeck_process_remembers_its_noise_and_forgets_it_at_a_r
     for step in steps:
         assert_same_distribution(got[:, step - 1], expected[:, step - 1])
     for sample in (got, expected):
-        assert np.corrcoef(sample[:, 3], sample[:, 4])[0, 1] > 0.5, "the noise is not remembered"
-    assert abs(np.corrcoef(got[:-1, -1], got[1:, 0])[0, 1]) < 0.1, "the noise outlives the reset"
+        assert np.corrcoef(sample[:, 3], sample[:, 4])[0, 1] > 0.5, "the noise is not kept between steps"
+    assert abs(np.corrcoef(got[:-1, -1], got[1:, 0])[0, 1]) < 0.1, "the noise is not reset"
 
 
 def _episodes_of_the_library(policy: Any, episodes: int, steps: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Policies of TorchRL that remember: recurrent modules, pairs of keys, named memories."""
+"""TorchRL policies with memories: recurrent modules, pairs of keys, named memories."""
 
 from pathlib import Path
 from typing import Any
@@ -181,7 +181,7 @@ def test_memories_that_do_not_come_back_as_they_were_are_refused() -> None:
     like = TensorDict({"observation": torch.zeros(1, 4), "state": torch.zeros(1, 3)}, [1])
     with pytest.raises(PolicyError, match=r"'state' is read with shape \(1, 3\).*has shape \(1, 6\)"):
         actor_from_policy(policy, like)
-    with pytest.raises(PolicyError, match="reads 'state', which the example does not have"):
+    with pytest.raises(PolicyError, match="reads 'state', which is missing in the example"):
         actor_from_policy(policy, like.exclude("state"))
 
 

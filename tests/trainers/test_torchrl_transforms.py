@@ -1,4 +1,4 @@
-"""Environment transforms of TorchRL in front of a policy and behind it."""
+"""TorchRL environment transforms before and after a policy."""
 
 import sys
 from pathlib import Path
@@ -282,7 +282,7 @@ def test_transforms_without_a_form_are_named(transform: Any, key: str, message: 
 
 
 class Difference(Transform):
-    """A transform of a user that remembers by itself."""
+    """A custom transform that keeps its own state."""
 
     def _apply_transform(self, obs: torch.Tensor) -> torch.Tensor:
         last, self.last = getattr(self, "last", torch.zeros_like(obs)), obs
@@ -290,7 +290,7 @@ class Difference(Transform):
 
 
 class Count(Transform):
-    """A transform of a user that counts."""
+    """A custom transform that counts its calls."""
 
     count = 0
 
@@ -300,7 +300,7 @@ class Count(Transform):
 
 
 class Doubled(Transform):
-    """A transform of a user that does nothing but compute."""
+    """A custom transform without state."""
 
     def _apply_transform(self, obs: torch.Tensor) -> torch.Tensor:
         return 2 * obs
@@ -312,7 +312,7 @@ class Doubled(Transform):
 @pytest.mark.parametrize("kind", [Difference, Count])
 def test_transforms_of_users_that_remember_by_themselves_are_named(kind: Any, tmp_path: Path) -> None:
     transform = kind(in_keys=["observation"], out_keys=["observation"])
-    with pytest.raises(PolicyError, match=rf"{kind.__name__} changes by itself at each step.*memories="):
+    with pytest.raises(PolicyError, match=rf"{kind.__name__} changes its own state in each step.*memories="):
         export_policy(linear(4), {"observation": torch.zeros(4)}, tmp_path / "policy", transforms=transform)
     assert not hasattr(transform, "last") and transform.__dict__.get("count", 0) == 0
 

@@ -1,4 +1,4 @@
-"""The tutorial from training to the other backends, with today's names for what has gone."""
+"""The tutorial from training to the other backends, with current names for removed functions."""
 
 import warnings
 from pathlib import Path
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.expensive  # plays Atari
 
 @pytest.fixture(scope="module")
 def trained() -> tuple[Any, Any]:
-    """The tutorial's training loop, for two batches of a few frames; the library warns of what it does itself."""
+    """The tutorial's training loop for two batches of a few frames. The library warns about its own code."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return train()

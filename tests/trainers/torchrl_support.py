@@ -17,11 +17,11 @@ from tensordict import TensorDict
 from torchrl.data import Bounded, Composite, Unbounded
 from torchrl.envs import EnvBase, set_exploration_type
 
-_DECLARED = torch.library.Library("torchvision", "FRAGMENT")  # what it declares lasts as long as it
+_DECLARED = torch.library.Library("torchvision", "FRAGMENT")  # the declarations last as long as this object
 
 
 def import_torchvision() -> None:
-    """Import torchvision where it was installed for another build of torch: its operators only need to be declared."""
+    """Import torchvision even if it was installed for another torch build, by declaring its operators."""
     if importlib.util.find_spec("torchvision") is None:
         pytest.skip("torchvision is not installed")
     for name in ("nms", "qnms"):
@@ -31,12 +31,12 @@ def import_torchvision() -> None:
 
 
 class ScriptedEnv(EnvBase):
-    """Gives prepared observations in episodes of some lengths, and notes which actions it is given.
+    """Returns prepared observations in episodes of given lengths, and records its actions.
 
     Args:
-        observations: By key: values over time.
-        action_spec: Its actions.
-        lengths: Lengths of the episodes, over and over.
+        observations: The values over time, by key.
+        action_spec: The spec of its actions.
+        lengths: Lengths of the episodes, repeated.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ScriptedEnv(EnvBase):
         return result.set("reward", torch.zeros(1))
 
     def _set_seed(self, seed: int | None) -> None:
-        """There is nothing to seed."""
+        """Do nothing: the environment is deterministic."""
 
 
 def _spec(values: torch.Tensor) -> Any:
@@ -91,7 +91,7 @@ def noise(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> tor
 
 
 def assert_runs_as_in(env: Any, policy: Any, path: Path, base: ScriptedEnv, steps: int = 150) -> Controller:
-    """Let an environment and a policy run, and a file on what the base environment gave: the same actions result."""
+    """Require that a file gives the same actions for raw observations as the policy in its environment."""
     with torch.no_grad(), set_exploration_type("deterministic"):
         base.now, base.episode, base.acted_on, base.received = 0, 0, [], []
         tensordict = env.reset()
@@ -108,7 +108,7 @@ def assert_runs_as_in(env: Any, policy: Any, path: Path, base: ScriptedEnv, step
 
 
 def assert_same(got: np.ndarray, expected: np.ndarray, step: int = 0) -> None:
-    """The same shape and type, and the same values: exactly for integers."""
+    """Require the same shape, dtype and values. Integers must be equal."""
     assert (got.shape, got.dtype) == (expected.shape, expected.dtype), (got.shape, got.dtype, expected.shape)
     if expected.dtype.kind == "f":
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5, err_msg=f"step {step}")

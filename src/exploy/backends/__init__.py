@@ -1,1 +1,1 @@
-"""Program in, file out. Knows no environments."""
+"""Converts captured programs to files. Does not depend on environments."""

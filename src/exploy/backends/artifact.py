@@ -1,4 +1,4 @@
-"""A program in the form of one backend, about to become a file."""
+"""A program lowered by a backend, ready to be written to a file."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ class Artifact(ABC):
     """A lowered program.
 
     Args:
-        interface: What it takes and gives.
-        opset: Version of the ONNX operators, where there are such.
-        ir_version: Version of the ONNX file format, likewise.
+        interface: The inputs and outputs of the program.
+        opset: Version of the ONNX operators, for ONNX files.
+        ir_version: Version of the ONNX file format, for ONNX files.
     """
 
     def __init__(self, interface: Interface, opset: int | None = None, ir_version: int | None = None):
@@ -23,16 +23,16 @@ class Artifact(ABC):
 
     @abstractmethod
     def file(self, contract: Contract, metadata: Mapping[str, str]) -> bytes:
-        """The bytes of the file, sealed.
+        """The bytes of the sealed file.
 
         Args:
-            contract: What the file says about itself, without a digest.
-            metadata: The documented keys, the contract among them; for formats that have metadata of their own.
+            contract: The contract of the file, without a digest.
+            metadata: The documented metadata keys including the contract, for formats with their own metadata.
 
         Raises:
-            LoweringError: If it cannot be written.
+            LoweringError: If the program cannot be written.
         """
 
     def debug_files(self) -> dict[str, bytes]:
-        """Files for viewing, by the suffix of their name."""
+        """Additional files for viewing, by the suffix of their name."""
         return {}

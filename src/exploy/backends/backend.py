@@ -1,32 +1,32 @@
-"""A format of files: how a captured program becomes one, and how it is run."""
+"""A file format: how a captured program is converted to it, and how it is run."""
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from exploy.runtime.execution_backend import ExecutionBackend
 
-if TYPE_CHECKING:  # needs torch, and this module is imported where files are run
+if TYPE_CHECKING:  # needs torch, but this module is also imported to run files
     from exploy.backends.artifact import Artifact
     from exploy.capture.program import Program
 
 
 class Backend(ExecutionBackend):
-    """A format of files: how a captured program becomes one, and how it is run.
+    """A file format: how a captured program is converted to it, and how it is run.
 
-    Subclasses of other packages must be importable where files are run, so imports that only the export needs belong
-    into `lower()`.
+    Subclasses in other packages must be importable where files are run. Imports that only the export needs belong in
+    `lower()`.
     """
 
     suffix: ClassVar[str]
 
     @abstractmethod
     def lower(self, program: "Program", decimation: int | None) -> "Artifact":
-        """Bring a program into the backend's form.
+        """Lower a program to the backend's form.
 
         Args:
             program: The captured program.
-            decimation: Ticks in a policy step; None for a policy alone, which has one rate.
+            decimation: Ticks per policy step. None for a policy without environment, which has one rate.
 
         Raises:
-            LoweringError: If the program has no such form.
+            LoweringError: If the program cannot be lowered.
         """

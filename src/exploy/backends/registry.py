@@ -1,4 +1,4 @@
-"""The backends that there are: ours, and those that other packages bring as entry points."""
+"""Lists and creates backends: built-in ones, and those of other packages found as entry points."""
 
 from importlib.metadata import entry_points
 from typing import Any
@@ -15,37 +15,37 @@ _OWN = {
 
 
 def names() -> list[str]:
-    """Names of all backends."""
+    """The names of all backends."""
     return list(dict.fromkeys([*_OWN, *REGISTERED, *(point.name for point in entry_points(group=GROUP))]))
 
 
 def backend_for(path: object, name: str | None = None, **options: Any) -> Backend:
-    """The backend of that name, or where none is given, the one that the suffix of a file is for.
+    """Create the backend of that name. Default: the backend for the suffix of the file.
 
     Args:
-        path: The file to be written.
+        path: The file to write.
         name: Name of the backend.
-        **options: What its class takes.
+        **options: Arguments of the backend class.
 
     Raises:
-        BackendError: If there is none of that name, or it cannot be made.
+        BackendError: If the name is unknown, or the backend cannot be created.
     """
     return make_backend(name or ("torch_export" if str(path).endswith(".pt2") else "onnx"), **options)
 
 
 def make_backend(name: str, **options: Any) -> Backend:
-    """A backend.
+    """Create a backend.
 
     Args:
-        name: Its name.
-        **options: What its class takes.
+        name: Name of the backend.
+        **options: Arguments of the backend class.
 
     Raises:
-        BackendError: If there is none of that name, or it cannot be made.
+        BackendError: If the name is unknown, or the backend cannot be created.
     """
     kind = find_backend(name, _OWN)
     if kind is None:
-        raise BackendError(f"There is no backend {name!r}; there are {', '.join(names())}.")
+        raise BackendError(f"Unknown backend {name!r}. Available: {', '.join(names())}.")
     try:
         made: Any = kind(**options)
     except ExployError:

@@ -1,1 +1,1 @@
-"""The documented module paths of the exporter: re-exports, nothing else. Needs the extra `exploy[export]`."""
+"""The documented module paths of the exporter. Contains only re-exports. Needs the extra `exploy[export]`."""

@@ -1,4 +1,4 @@
-"""Export of a policy network alone, for actor-critic modules with a transformer or a recurrent network."""
+"""Export of a policy network without environment, for transformer and recurrent actor-critic modules."""
 
 from exploy.trainers.gbc import export_policy_as_onnx
 

@@ -1,1 +1,1 @@
-"""A policy alone, without its environment, as one file: one rate, observations in, actions out."""
+"""Policies without an environment: one rate, from observations to actions."""

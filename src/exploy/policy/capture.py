@@ -1,4 +1,4 @@
-"""Turns a policy into a Program with one path."""
+"""Captures a policy as a Program with one step."""
 
 import re
 
@@ -14,15 +14,15 @@ from exploy.live.location import UNKNOWN, is_internal
 from exploy.policy.policy import BATCH, Policy, Shape, Tensors
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
-_ANY_BATCH = 2  # torch takes sizes of 0 and 1 for constants
+_ANY_BATCH = 2  # torch treats sizes of 0 and 1 as constants
 
 
 def capture_policy(policy: Policy, *, dynamic_batch: bool) -> Program:
-    """Capture one step of a policy; with a dynamic batch, for any number of robots.
+    """Capture one step of a policy. With a dynamic batch, it works for any number of robots.
 
     Raises:
-        CaptureError: If the step cannot be expressed as a graph, or not for any number of robots.
-        RandomOperatorError: If it draws random numbers.
+        CaptureError: If the step cannot be captured as a graph, or only for a fixed number of robots.
+        RandomOperatorError: If it draws random numbers although `policy.is_random` is False.
     """
     generator = torch.Generator().manual_seed(0)
     batch = _ANY_BATCH if dynamic_batch else 1
@@ -51,7 +51,7 @@ def capture_policy(policy: Policy, *, dynamic_batch: bool) -> Program:
 
 
 class _Flat(torch.nn.Module):
-    """A policy as a function of tensors that returns tensors."""
+    """A policy as a function from tensors to tensors."""
 
     def __init__(self, policy: Policy):
         super().__init__()
@@ -93,7 +93,7 @@ def _tensors(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
 
 
 def _line_of(stack_trace: str) -> str:
-    """The innermost line in it that belongs to neither torch nor the exporter."""
+    """The innermost line of a stack trace that is neither in torch nor in the exporter."""
     found = [frame for frame in _FRAME.findall(stack_trace) if not is_internal(frame[0])]
     return "{}:{} (in {})".format(*found[-1]) if found else UNKNOWN
 
@@ -102,10 +102,10 @@ def _explain(error: Exception, dynamic_batch: bool) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     what = f"{_line_of(str(error))}: the policy cannot be captured: {lines[0] if lines else type(error).__name__}"
     advice = (
-        "Python that branches on values of an observation, or takes them out of torch, cannot be part of a file: use "
-        "torch.where() and the like."
+        "Python code cannot be exported if it branches on values of an observation or converts them to Python "
+        "values. Use torch operations such as torch.where()."
     )
-    return f"{what} {advice}{' With dynamic_batch=False one number of robots is enough.' if dynamic_batch else ''}"
+    return f"{what} {advice}{' Or use dynamic_batch=False for a fixed number of robots.' if dynamic_batch else ''}"
 
 
 def _require_deterministic(program: Program) -> None:

@@ -1,4 +1,4 @@
-"""Copies of modules that belong to a training run, which is left as it is."""
+"""Copies modules of a training run without changing the originals."""
 
 import copy
 from collections.abc import Callable
@@ -11,18 +11,21 @@ T = TypeVar("T")
 
 
 def own_copy(module: T) -> T:
-    """A copy of a module (or of anything that holds some) on the CPU, in evaluation mode, apart from any gradients."""
+    """A copy of a module (or of an object with modules) on the CPU, in evaluation mode and without gradients."""
     with _DetachedCopies():
         copied = copy.deepcopy(module)
     if isinstance(copied, torch.nn.Module):
-        for change in (torch.nn.Module.cpu, torch.nn.Module.eval):  # modules of some libraries do not return themselves
+        for change in (
+            torch.nn.Module.cpu,
+            torch.nn.Module.eval,
+        ):  # in some libraries these methods do not return the module
             change(copied)
         torch.nn.Module.requires_grad_(copied, False)
     return copied
 
 
 class _DetachedCopies(TorchFunctionMode):
-    """Lets tensors be copied that are results of a computation with gradients, which torch refuses."""
+    """Allows copying tensors that are results of a computation with gradients. torch raises otherwise."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None

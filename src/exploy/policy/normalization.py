@@ -7,12 +7,12 @@ from exploy.policy.policy import BATCH, Shape
 
 
 class Normalization(torch.nn.Module):
-    """(x - mean) / scale, clipped, in the precision of the statistics; the result is in single precision.
+    """Computes (x - mean) / scale, clipped, in the precision of the statistics. The result is float32.
 
     Args:
-        mean: What is taken away, of the shape of one observation.
-        scale: What is divided by.
-        clip: The largest absolute value of the result; None for no bound.
+        mean: The mean, with the shape of one observation.
+        scale: The divisor, with the same shape.
+        clip: The largest absolute value of the result. None for no clipping.
     """
 
     def __init__(self, mean: torch.Tensor, scale: torch.Tensor, clip: float | None = None):
@@ -32,10 +32,10 @@ class Normalization(torch.nn.Module):
 
 
 def require_matching_size(normalizer: str, width: tuple[int, ...], port: str, shape: Shape) -> None:
-    """Refuse a normaliser whose statistics do not have the shape of one observation.
+    """Raise if the statistics of a normaliser do not have the shape of one observation.
 
     Args:
-        normalizer: What the normaliser is called.
+        normalizer: The name of the normaliser.
         width: The shape of its statistics.
         port: The input that it is applied to.
         shape: The shape of that input.

@@ -1,4 +1,4 @@
-"""A policy that was taken out of its training library: raw observations in, actions out, state in the open."""
+"""A policy extracted from its training library, from raw observations to actions, with explicit state."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ class PolicyInput:
 
     Args:
         name: Name of the port.
-        shape: Its sizes, with BATCH for the number of robots.
-        dtype: Type of its elements.
-        high: Integers are below this number; needed to try the policy at valid values.
-        kind: What the port is; Kind.IS_INIT for a flag that the controller sets at the first step after a reset.
+        shape: Its shape, with BATCH for the number of robots.
+        dtype: The dtype of its elements.
+        high: Exclusive upper bound of integer values. Used to run the policy on valid values.
+        kind: The kind of the port. PortKind.IS_INIT is a flag that the controller sets in the first step after a reset.
     """
 
     name: str
@@ -36,7 +36,7 @@ class PolicyInput:
     kind: str | None = None
 
     def draw(self, batch: int, generator: torch.Generator) -> torch.Tensor:
-        """Random values that the policy could meet."""
+        """Draw random values that are valid inputs of the policy."""
         shape = sized(self.shape, batch)
         if self.dtype == torch.bool:
             return torch.rand(shape, generator=generator) < 0.5
@@ -47,13 +47,13 @@ class PolicyInput:
 
 @dataclass(frozen=True)
 class PolicyState:
-    """A value that a policy gives back and takes again at the next step.
+    """A value that a policy returns and gets as input in the next step.
 
     Args:
         name: Name of the memory; its ports are `NAME_in` and `NAME_out`.
-        shape: Its sizes, with BATCH for the number of robots.
-        dtype: Type of its elements.
-        start: What it starts from, for one robot; zeros if not given.
+        shape: Its shape, with BATCH for the number of robots.
+        dtype: The dtype of its elements.
+        start: The initial value for one robot. Default: zeros.
     """
 
     name: str
@@ -63,16 +63,16 @@ class PolicyState:
 
     @property
     def input_name(self) -> str:
-        """Name of the port that takes the value."""
+        """Name of the input port."""
         return f"{self.name}_in"
 
     @property
     def output_name(self) -> str:
-        """Name of the port that gives the next value."""
+        """Name of the output port with the next value."""
         return f"{self.name}_out"
 
     def initial(self, batch: int) -> torch.Tensor:
-        """The value to start from."""
+        """The initial value."""
         shape = sized(self.shape, batch)
         if self.start is None:
             return torch.zeros(shape, dtype=self.dtype)
@@ -80,17 +80,17 @@ class PolicyState:
 
 
 class Policy(ExportableActor):
-    """A policy with all that its training library puts around the network: normalisation, head, squashing, clipping.
+    """A policy with all processing of its training library: normalisation, head, squashing, clipping.
 
-    `step()` is a pure function. The methods of ExportableActor keep the state between steps for it, so that a policy is
-    an actor as well, for environments that are exported whole.
+    `step()` is a pure function. The methods of ExportableActor keep the state between steps, so a policy can also be
+    exported as the actor of an environment.
 
     Args:
-        inputs: What the policy reads, in the order of `step()`.
-        states: What it remembers, in the order of `step()`.
-        outputs: Names of what it gives, the actions first.
-        libraries: Packages that the policy was made with, whose versions the file notes.
-        is_random: Whether it is meant to draw random numbers.
+        inputs: The inputs of the policy, in the order of `step()`.
+        states: The states of the policy, in the order of `step()`.
+        outputs: Names of the outputs, the actions first.
+        libraries: Packages that created the policy. Their versions are stored in the file.
+        is_random: Whether the policy is allowed to draw random numbers.
     """
 
     def __init__(
@@ -112,13 +112,13 @@ class Policy(ExportableActor):
 
     @abstractmethod
     def step(self, inputs: Tensors, states: Tensors) -> tuple[Tensors, Tensors]:
-        """Compute outputs and the next states; changes nothing."""
+        """Compute the outputs and the next states, without changing the policy."""
 
     def forward(self, obs: torch.Tensor | Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Compute actions from raw observations, and remember the state.
+        """Compute actions from raw observations, and keep the state.
 
         Args:
-            obs: The observation, or a mapping of observations by the names of the inputs.
+            obs: The observation, or a mapping from input names to observations.
 
         Raises:
             ActorError: If the policy reads several inputs and gets one tensor, or one of them is missing.
@@ -128,7 +128,7 @@ class Policy(ExportableActor):
         return outputs[0]
 
     def reset(self, dones: torch.Tensor) -> None:
-        """Let the state of those robots whose flag in `dones` (batch_size,) is set start anew."""
+        """Reset the state of the robots whose flag in `dones` (batch_size,) is set."""
         if self._state is None:
             return
         self._state = tuple(
@@ -137,7 +137,7 @@ class Policy(ExportableActor):
         )
 
     def get_state(self) -> Tensors | None:
-        """The state between steps; that of one robot before the first step, and None if nothing is remembered."""
+        """The state between steps. Before the first step, the initial state of one robot. None without states."""
         if not self.states:
             return None
         if self._state is None:
@@ -150,10 +150,12 @@ class Policy(ExportableActor):
         if isinstance(obs, torch.Tensor):
             if len(names) == 1:
                 return (obs,)
-            raise ActorError(f"The policy reads {', '.join(names)}; give a dictionary of tensors with these keys.")
+            raise ActorError(
+                f"The policy reads {', '.join(names)}, but got one tensor. Give a dictionary with these keys."
+            )
         missing = [name for name in names if name not in obs]
         if missing:
-            raise ActorError(f"The policy reads {', '.join(names)}; {', '.join(missing)} is missing.")
+            raise ActorError(f"The policy reads {', '.join(names)}, but {', '.join(missing)} is missing.")
         return tuple(obs[name] for name in names)
 
     def _states_for(self, inputs: Tensors) -> Tensors:
@@ -171,23 +173,23 @@ class Policy(ExportableActor):
 
 
 def _require_distinct_names(policy: Policy) -> None:
-    """Refuse two ports of one name."""
+    """Raise if two ports have the same name."""
     names = [*(item.name for item in policy.inputs), *policy.outputs]
     names += [name for state in policy.states for name in (state.input_name, state.output_name)]
     clashes = sorted({name for name in names if names.count(name) > 1})
     if clashes:
         raise PolicyError(
-            f"Two ports of the file would be called {', '.join(clashes)}: an observation must not have the name of "
-            "another one, of the actions or of a memory. Rename it in the environment."
+            f"Several ports of the file would have the name {', '.join(clashes)}. The names of observations, actions "
+            "and memories must differ. Rename the observation in the environment."
         )
 
 
 def sized(shape: Shape, batch: int) -> tuple[int, ...]:
-    """A shape for some number of robots."""
+    """A shape for a given number of robots."""
     return tuple(batch if size == BATCH else int(size) for size in shape)
 
 
 def _along(flags: torch.Tensor, shape: Shape) -> torch.Tensor:
-    """Flags of robots, shaped so that they broadcast against a tensor."""
+    """The flags of robots, reshaped to broadcast against a tensor of this shape."""
     sizes: Any = [-1 if size == BATCH else 1 for size in shape]
     return flags.bool().reshape(sizes)

@@ -1,1 +1,1 @@
-"""Policies of training libraries, one module a library: its own object or checkpoint in, one file out."""
+"""Exports policies of training libraries, from a live object or a checkpoint to one file. One module per library."""

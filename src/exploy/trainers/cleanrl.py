@@ -1,4 +1,4 @@
-"""Agents of CleanRL's scripts, with what gymnasium's wrappers around their environments do."""
+"""CleanRL agents, including what gymnasium's environment wrappers do to observations and actions."""
 
 import contextlib
 from collections.abc import Callable
@@ -22,12 +22,12 @@ from exploy.trainers.common.deterministic_sampling import DeterministicSampling
 from exploy.trainers.common.trial import failure_of, trial_inputs
 
 OBS = "obs"
-_MISSING = "The agent does not tell what the environment's wrappers do. Missing: {}."
-_CLIP_ACTIONS = "clip_actions= (the Box that a ClipAction wrapper clips to; None if there was none)"
+_MISSING = "The agent does not describe the wrappers of its environment. Missing: {}."
+_CLIP_ACTIONS = "clip_actions= (the Box that the ClipAction wrapper clips to; None if it was not used)"
 
 
 class Unsaid(Enum):
-    """Stands for what the user has not said, where None means that there is no such thing."""
+    """Default of an argument that was not given. None means that the wrapper is not used."""
 
     UNSAID = "not said"
 
@@ -47,26 +47,26 @@ def export_policy(
     clip_actions: Any = UNSAID,
     **options: Unpack[ExportOptions],
 ) -> Path:
-    """Export an agent of a CleanRL script alone.
+    """Export a CleanRL agent without its environment.
 
-    The scripts keep normalisation and clipping in wrappers of the environment, which neither agent nor checkpoint
-    knows, so they have to be said.
+    The scripts implement normalisation and clipping in environment wrappers. Neither the agent nor the checkpoint
+    contains them, so they must be passed here.
 
     Args:
-        source: The agent (or actor, or Q-network), or the path of a checkpoint of its weights.
+        source: The agent (or actor, or Q-network), or the path of a checkpoint with its weights.
         path: The file to write.
-        agent: With a checkpoint: the module that the weights are for, or its class, which is called with `envs`.
-        envs: The environments that the agent's class is made with; they tell the spaces as well.
-        observation_space: The space, or the shape, of one observation; of `envs` if not given.
-        normalization: The NormalizeObservation wrapper, anything with `mean` and `var` (and `epsilon`), or an .npz file
-            with these; None if there is none.
-        clip_observations: The bound that normalised observations are clipped to; None if there is none.
-        clip_actions: The Box that a ClipAction wrapper clips actions to, or True for that of `envs`; None if there is
-            no such wrapper.
+        agent: For a checkpoint: the module to load the weights into, or its class, which is called with `envs`.
+        envs: The environments to create the agent with. The spaces are also read from them.
+        observation_space: The space or the shape of one observation. Default: that of `envs`.
+        normalization: The NormalizeObservation wrapper, an object with `mean`, `var` and `epsilon`, or the path of an
+            .npz file with these arrays. None if observations are not normalised.
+        clip_observations: The bound that normalised observations are clipped to. None for no clipping.
+        clip_actions: The Box that the ClipAction wrapper clips actions to, or True for the action space of `envs`. None
+            if there is no such wrapper.
         **options: See `exploy.driver.policy_export.export_policy()`.
 
     Raises:
-        ExployError: One of its kinds for each thing that can be wrong.
+        ExployError: If the export fails. The subclass gives the kind of failure.
     """
     said: dict[str, Any] = {
         "envs": envs,
@@ -78,7 +78,7 @@ def export_policy(
     if isinstance(source, str | Path):
         return export_network(actor_from_checkpoint(source, agent=agent, **said), path, **options)
     if agent is not None:
-        raise PolicyError("agent= is for checkpoints; give the agent itself as the source.")
+        raise PolicyError("agent= is only for checkpoints. Pass the agent itself as the source.")
     return export_network(actor_from_agent(source, **said), path, **options)
 
 
@@ -92,17 +92,19 @@ def actor_from_checkpoint(
     """The actor with the weights of a checkpoint; see `export_policy()` for the arguments.
 
     Raises:
-        CheckpointError: If it is no checkpoint of the agent, or the agent is not given.
-        PolicyError: If something is left open or does not fit.
+        CheckpointError: If the file is not a checkpoint of the agent, or the agent is not given.
+        PolicyError: If an argument is missing or does not match the agent.
     """
     loaded = load_values(path)
     if agent is None:
         raise CheckpointError(
-            f"{path} holds weights without the network that they are for. Missing: agent= (the module, or its class)."
+            f"{path} contains weights but not the network. Missing: agent= (the module, or its class)."
         )
-    state = loaded[0] if isinstance(loaded, tuple | list) and loaded else loaded  # actors are saved before critics
+    state = (
+        loaded[0] if isinstance(loaded, tuple | list) and loaded else loaded
+    )  # the actor is saved before the critics
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise CheckpointError(f"{path} is no checkpoint of CleanRL: looked for a state_dict, found {_kind(loaded)}.")
+        raise CheckpointError(f"{path} is not a checkpoint of CleanRL: looked for a state_dict, found {_kind(loaded)}.")
     module = own_copy(agent) if isinstance(agent, torch.nn.Module) else _made(agent, envs)
     load_into(module, state, path, f"the {type(module).__name__}")
     return actor_from_agent(module, envs=envs, **said)
@@ -117,26 +119,26 @@ def actor_from_agent(
     clip_observations: float | Unsaid | None = UNSAID,
     clip_actions: Any = UNSAID,
 ) -> Policy:
-    """The agent, as a copy; see `export_policy()` for the arguments.
+    """A copy of the agent as a policy; see `export_policy()` for the arguments.
 
     Raises:
-        PolicyError: If it is no agent of a CleanRL script, or something is left open or does not fit.
+        PolicyError: If it is not a CleanRL agent, or an argument is missing or does not match the agent.
     """
     if not isinstance(agent, torch.nn.Module):
-        raise PolicyError(f"An agent of CleanRL is a torch.nn.Module, got {type(agent).__name__}.")
+        raise PolicyError(f"A CleanRL agent must be a torch.nn.Module, got {type(agent).__name__}.")
     act = _way_to_act(agent)
     space = observation_space if observation_space is not None else getattr(envs, "single_observation_space", None)
     missing = [] if space is not None else ["observation_space= (or envs=)"]
     if normalization is UNSAID:
-        missing.append("normalization= (the NormalizeObservation wrapper; None if there was none)")
+        missing.append("normalization= (the NormalizeObservation wrapper; None if it was not used)")
     elif normalization is not None and clip_observations is UNSAID:
-        missing.append("clip_observations= (the bound, 10 in CleanRL's scripts; None if there was none)")
+        missing.append("clip_observations= (the bound, 10 in CleanRL's scripts; None if not clipped)")
     if clip_actions is UNSAID and has(agent, "actor_mean"):
         missing.append(_CLIP_ACTIONS)
     elif clip_actions is True and envs is None:
-        missing.append("envs= (whose action space is to be clipped to)")
+        missing.append("envs= (actions are clipped to its action space)")
     if act == "forward" and not has(agent, "action_scale") and envs is None:
-        missing.append("envs= (whose action space tells whether the highest value is to be chosen)")
+        missing.append("envs= (its action space decides whether the action with the highest value is chosen)")
     if missing:
         raise PolicyError(_MISSING.format("; ".join(missing)))
     port = _port(space)
@@ -152,7 +154,7 @@ def actor_from_agent(
 
 
 class CleanRlPolicy(Policy):
-    """An agent between normalisation and clipping."""
+    """Normalisation, agent and action clipping."""
 
     def __init__(
         self,
@@ -175,7 +177,7 @@ class CleanRlPolicy(Policy):
             self.register_buffer("high", torch.as_tensor(_bound(action_space, "high")))
 
     def step(self, inputs: Tensors, states: Tensors) -> tuple[Tensors, Tensors]:
-        """Compute what the agent does where it has the choice between actions."""
+        """Compute the agent's deterministic actions."""
         observation = self.normalization(inputs[0])
         with DeterministicSampling():
             if states:
@@ -192,20 +194,20 @@ class CleanRlPolicy(Policy):
 
 
 def _way_to_act(agent: torch.nn.Module) -> str:
-    """The method that gives the action: of PPO, of SAC and C51, or of TD3, DDPG and DQN."""
+    """The name of the method that computes the action, which depends on the algorithm."""
     for name in ("get_action_and_value", "get_action"):
         if callable(getattr(agent, name, None)):
             return name
     if has(agent, "action_scale", "action_bias") or has(agent, "network"):
         return "forward"
     raise PolicyError(
-        f"{type(agent).__name__} is no agent of CleanRL: looked for `get_action_and_value` (PPO), `get_action` (SAC, "
+        f"{type(agent).__name__} is not a CleanRL agent: looked for `get_action_and_value` (PPO), `get_action` (SAC, "
         "C51), `action_scale` and `action_bias` (TD3, DDPG), or `network` (DQN)."
     )
 
 
 def _chooses(agent: torch.nn.Module, act: str, envs: Any) -> bool:
-    """Whether what the agent gives are values of actions, of which the highest is chosen."""
+    """Whether the agent returns Q-values, so that the action with the highest value is chosen."""
     is_network = act == "forward" and not has(agent, "action_scale")
     return is_network and hasattr(envs.single_action_space, "n")
 
@@ -214,23 +216,23 @@ def _validated_clip(clip: Any) -> float | None:
     if clip is None or clip is UNSAID or clip is False:
         return None
     if isinstance(clip, bool) or not isinstance(clip, int | float) or not 0 < clip < float("inf"):
-        raise PolicyError(f"clip_observations must be a number above zero, or None for no clip, got {clip!r}.")
+        raise PolicyError(f"clip_observations must be a number above zero, or None for no clipping, got {clip!r}.")
     return float(clip)
 
 
 def _made(agent: Callable[..., torch.nn.Module], envs: Any) -> torch.nn.Module:
-    """An agent of a class, in the way that the scripts make it."""
+    """Create the agent from its class, as the scripts do."""
     try:
         with torch.random.fork_rng(devices=[]):
             module = agent(envs) if envs is not None else agent()
     except Exception as error:
         name = getattr(agent, "__name__", repr(agent))
         raise CheckpointError(
-            f"{name}({'envs' if envs is not None else ''}) raised {type(error).__name__}: {error}. Give envs= that it "
-            "can be made with, or a module that is made already."
+            f"{name}({'envs' if envs is not None else ''}) raised {type(error).__name__}: {error}. Give envs= "
+            "that it accepts, or pass an instance of the module as agent=."
         ) from error
     if not isinstance(module, torch.nn.Module):
-        raise CheckpointError(f"agent= must give a torch.nn.Module, got {type(module).__name__}.")
+        raise CheckpointError(f"agent= must return a torch.nn.Module, got {type(module).__name__}.")
     return own_copy(module)
 
 
@@ -249,12 +251,12 @@ def _normalization(source: Any, clip: float | None, port: PolicyInput) -> torch.
     for statistics in (mean, variance):
         require_matching_size("The normaliser", statistics.shape, port.name, port.shape)
     if not (variance + epsilon > 0).all():
-        raise PolicyError(f"The normaliser's variances must be above zero, got {variance.tolist()}.")
+        raise PolicyError(f"The variances of the normaliser must be above zero, got {variance.tolist()}.")
     return Normalization(torch.tensor(mean), torch.tensor(variance + epsilon).sqrt(), clip)
 
 
 class _AsFloat(torch.nn.Module):
-    """What torch.Tensor(observation) does in the scripts, and a clip where there is one."""
+    """Conversion to float, as torch.Tensor(observation) does in the scripts, and an optional clip."""
 
     def __init__(self, clip: float | None):
         super().__init__()
@@ -265,15 +267,15 @@ class _AsFloat(torch.nn.Module):
 
 
 def _statistics(source: Any) -> tuple[np.ndarray, np.ndarray, float]:
-    """Mean, variance and epsilon of a wrapper, of running statistics, or of a file with them."""
+    """Mean, variance and epsilon from a wrapper, running statistics, or an .npz file."""
     if isinstance(source, str | Path):
         if not Path(source).is_file():
-            raise CheckpointError(f"There is no file {source} with statistics of observations.")
+            raise CheckpointError(f"File with observation statistics not found: {source}.")
         try:
             with np.load(source) as arrays:
                 found: dict[str, Any] = dict(arrays)
         except Exception as error:
-            raise CheckpointError(f"{source} is no .npz file: {type(error).__name__}: {error}") from error
+            raise CheckpointError(f"{source} is not an .npz file: {type(error).__name__}: {error}") from error
     else:
         source = _wrapper_of(source)
         running = getattr(source, "obs_rms", source)
@@ -286,7 +288,7 @@ def _statistics(source: Any) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def _wrapper_of(source: Any) -> Any:
-    """The wrapper with statistics among those around an environment; what was given, if there is none."""
+    """The first wrapper with observation statistics, or the given object if there is no such wrapper."""
     wrapper = source
     while wrapper is not None and not hasattr(wrapper, "obs_rms"):
         wrapper = getattr(wrapper, "env", None)

@@ -1,4 +1,4 @@
-"""The training libraries whose checkpoints `exploy export --from` takes, a line each. Imports none of them."""
+"""The training libraries supported by `exploy export --from`. None of them is imported here."""
 
 import importlib
 from dataclasses import dataclass
@@ -7,21 +7,21 @@ from typing import Any, Protocol
 
 
 class ExportPolicy(Protocol):
-    """What every module of a library offers as `export_policy`."""
+    """The `export_policy` function that the module of every library has."""
 
     def __call__(self, source: Any, path: str | Path, **options: Any) -> Path:
-        """Export the policy of a live object or a checkpoint as one file, and return its path."""
+        """Export the policy of a live object or a checkpoint to one file, and return its path."""
 
 
 @dataclass(frozen=True)
 class Trainer:
-    """A training library, and what the command line gives to its `export_policy()`.
+    """A training library, and the arguments that the command line passes to its `export_policy()`.
 
     Args:
-        module: The module that has it.
-        agent: The parameter that `--agent` is for: the network's class.
-        makes_agent: Call the class first, without arguments, and give what it returns.
-        env: The parameters that `--env` is for: `envs` takes the environments, others are read from one environment.
+        module: The module with `export_policy()`.
+        agent: The parameter set by `--agent`: the class of the network.
+        makes_agent: Call the class without arguments and pass the result.
+        env: The parameters set by `--env`: `envs` gets the environments, the others are attributes of one environment.
     """
 
     module: str
@@ -30,7 +30,7 @@ class Trainer:
     env: tuple[str, ...] = ()
 
     def export_policy(self) -> ExportPolicy:
-        """The library's function; its module is imported now."""
+        """Import the library's module and return its `export_policy()`."""
         found: ExportPolicy = importlib.import_module(self.module).export_policy
         return found
 

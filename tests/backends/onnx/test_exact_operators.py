@@ -1,4 +1,4 @@
-"""Operators whose usual ONNX form is wrong at corners give torch's values in the file."""
+"""Operators whose usual ONNX form is wrong for edge cases return torch's values in the file."""
 
 import math
 from pathlib import Path

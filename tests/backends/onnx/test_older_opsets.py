@@ -1,4 +1,4 @@
-"""Older opsets: the same numbers, or an error that names what they do not have."""
+"""Older opsets give the same numbers, or an error that names the unsupported operator."""
 
 from pathlib import Path
 
@@ -69,8 +69,8 @@ def test_functions_keep_their_values(name: str) -> None:
     ("function", "opset", "message"),
     [
         (lambda self, x: x.view(-1, 2, 3).softmax(1), 11, "Softmax that is not over the last dimension"),
-        (lambda self, x: x.triu(), 11, "Opset 11 was asked for, but .* the operator Trilu is newer"),
-        (lambda self, x: x, 5, "Opset 5 was asked for; 11 is the oldest"),
+        (lambda self, x: x.triu(), 11, "Opset 11 was requested, but .* the operator Trilu is newer"),
+        (lambda self, x: x, 5, "Opset 5 was requested, but 11 is the oldest"),
     ],
 )
 def test_what_an_opset_does_not_have_is_named(

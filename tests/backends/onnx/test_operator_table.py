@@ -1,4 +1,4 @@
-"""Torch's table of operators is built once for an opset, and nobody can change the one that is kept."""
+"""Torch's operator table is built once per opset, and the cached table cannot be changed."""
 
 import torch
 from torch.onnx._internal.exporter._registration import ONNXRegistry

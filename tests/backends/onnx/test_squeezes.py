@@ -1,4 +1,4 @@
-"""Squeezes around convolutions of single images are gone, and the values are the same."""
+"""Squeezes around convolutions of single images are removed, and the values do not change."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from exploy.runtime import Controller
 
 
 class OneImage(Policy):
-    """Convolutions of an image that has no batch, whose results are also looked at in between."""
+    """Convolutions of an image without batch axis, whose intermediate results are also used."""
 
     def __init__(self, looks_in_between: bool):
         super().__init__([PolicyInput("image", (2, 12, 12))], outputs=("actions", *["between"] * looks_in_between))

@@ -1,4 +1,4 @@
-"""The backends for torch: the same ports, memories and checks as an ONNX file has, run by the same controller."""
+"""The torch backends have the same ports, memories and checks as ONNX files, with the same controller."""
 
 import io
 import subprocess
@@ -43,7 +43,7 @@ def compiled_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("file", ["torch_file", pytest.param("compiled_file", marks=pytest.mark.expensive)])
 def test_a_file_for_torch_runs_like_the_onnx_file(file: str, onnx_file: Path, request: pytest.FixtureRequest) -> None:
-    """Both rates, memories and resets, with all guards on."""
+    """Run both rates, memories and resets with all guards enabled."""
     path = request.getfixturevalue(file)
     assert path.name == "policy.pt2"
     reference, controller = Controller.load(onnx_file), Controller.load(path)
@@ -147,7 +147,7 @@ def test_what_no_file_can_hold_is_refused_as_ever(tmp_path: Path) -> None:
 
     with pytest.raises(DataDependentError, match=r"test_torch_backends\.py"):
         export(Robot(), Branching(), tmp_path / "out" / "policy.pt2")
-    with pytest.raises(BackendError, match="There is no backend 'tensorrt'; there are onnx, torch_export, aot"):
+    with pytest.raises(BackendError, match=r"Unknown backend 'tensorrt'\. Available: onnx, torch_export, aot"):
         exported(tmp_path / "out", "tensorrt")
     with pytest.raises(BackendError, match="cannot be used: TypeError"):
         exported(tmp_path / "out", "torch_export", opset_version=20)

@@ -1,1 +1,1 @@
-"""A captured Program as one ONNX file with both rates."""
+"""Converts a captured Program to one ONNX file with both rates."""

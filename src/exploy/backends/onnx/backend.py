@@ -1,4 +1,4 @@
-"""The backend for onnxruntime: one ONNX file with both steps under an `If`, or with one rate."""
+"""The backend for onnxruntime: one ONNX file with both steps in an `If`, or with one rate."""
 
 from collections.abc import Mapping
 
@@ -25,12 +25,12 @@ class OnnxBackend(OnnxExecution, Backend):
     Args:
         opset_version: Version of the ONNX operators.
         ir_version: Version of the ONNX file format.
-        seed: What random numbers start from; None leaves them free.
-        target_onnxruntime: The release of onnxruntime on the robot, such as "1.20": opset and IR version are lowered to
-            what it reads.
+        seed: Seed of the random numbers. None for different numbers in each session.
+        target_onnxruntime: The onnxruntime release on the robot, such as "1.20". The opset and IR version are lowered
+            to versions that it supports.
 
     Raises:
-        LoweringError: If that release cannot read a version that was asked for.
+        LoweringError: If that release does not support a requested version.
     """
 
     suffix = ".onnx"
@@ -49,7 +49,7 @@ class OnnxBackend(OnnxExecution, Backend):
         """Lower a program.
 
         Raises:
-            LoweringError: If an operator has no ONNX form, or the opset cannot be reached.
+            LoweringError: If an operator has no ONNX form, or the graph cannot be expressed in the opset.
         """
         model = lower(program, self.opset_version, self.ir_version)
         seed_random_nodes(model, self.seed)

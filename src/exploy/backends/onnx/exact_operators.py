@@ -1,7 +1,7 @@
-"""Rewrites operators whose ONNX form is not exact into ones whose form is.
+"""Rewrites operators whose ONNX form is inexact to operators with an exact form.
 
-Seen with torch 2.13: `atan2(0, -2)` gives -π instead of π, `logsigmoid(-20)` gives -inf, and a `copy_` that broadcasts
-gives a tensor of the source's shape.
+Observed with torch 2.13: `atan2(0, -2)` gives -π instead of π, `logsigmoid(-20)` gives -inf, and a broadcasting `copy_`
+gives a tensor with the shape of the source.
 """
 
 import math
@@ -17,7 +17,7 @@ Emit = Callable[..., fx.Node]
 
 
 def replace_inexact_operators(module: fx.GraphModule, examples: tuple[torch.Tensor, ...]) -> None:
-    """Rewrite the graph of a module in place; what it computes stays the same."""
+    """Rewrite the graph of a module in place, without changing what it computes."""
     graph = module.graph
     if any(node.target in _REWRITES for node in graph.nodes):
         shapes = _shapes(module, examples)
@@ -43,7 +43,7 @@ def _apply(graph: fx.Graph, node: fx.Node, rewrite: Any, shapes: dict[fx.Node, t
 
 
 def _shapes(module: fx.GraphModule, examples: tuple[torch.Tensor, ...]) -> dict[fx.Node, torch.Size]:
-    """The shape of every tensor in a graph, from one run."""
+    """The shape of every tensor in a graph, measured in one run."""
     shapes: dict[fx.Node, torch.Size] = {}
 
     class Recorder(fx.Interpreter):
@@ -59,7 +59,7 @@ def _shapes(module: fx.GraphModule, examples: tuple[torch.Tensor, ...]) -> dict[
 
 
 def _atan2(emit: Emit, shapes: dict[fx.Node, torch.Size], node: fx.Node) -> fx.Node:
-    """By quadrant, with the sign of zeros taken from their reciprocal."""
+    """Compute atan2 by quadrant, with the sign of zeros taken from their reciprocal."""
     y, x = node.args
     x_is_negative, y_is_negative = _is_negative(emit, x), _is_negative(emit, y)
     angle = emit(aten.atan.default, emit(aten.div.Tensor, y, x))
@@ -70,7 +70,7 @@ def _atan2(emit: Emit, shapes: dict[fx.Node, torch.Size], node: fx.Node) -> fx.N
 
 
 def _is_negative(emit: Emit, value: Any) -> fx.Node:
-    """Whether a number is below zero, or is the negative zero."""
+    """Whether a number is below zero or is negative zero."""
     below_zero = emit(aten.lt.Scalar, value, 0.0)
     return emit(aten.logical_or.default, below_zero, emit(aten.lt.Scalar, emit(aten.reciprocal.default, value), 0.0))
 
@@ -81,7 +81,7 @@ def _float_dtype(node: fx.Node) -> torch.dtype:
 
 
 def _log_sigmoid(emit: Emit, shapes: dict[fx.Node, torch.Size], node: fx.Node) -> fx.Node:
-    """min(x, 0) - log(1 + exp(-|x|)), which does not overflow."""
+    """Compute min(x, 0) - log(1 + exp(-|x|)), which does not overflow."""
     (x,) = node.args
     tail = emit(aten.exp.default, emit(aten.neg.default, emit(aten.abs.default, x)))
     negative_part = emit(aten.where.ScalarOther, emit(aten.lt.Scalar, x, 0.0), x, 0.0)
@@ -89,7 +89,7 @@ def _log_sigmoid(emit: Emit, shapes: dict[fx.Node, torch.Size], node: fx.Node) -
 
 
 def _copy(emit: Emit, shapes: dict[fx.Node, torch.Size], node: fx.Node) -> fx.Node | None:
-    """A copy of a smaller tensor into a larger one: expand the source first."""
+    """Expand the source first when a smaller tensor is copied into a larger one."""
     target, source = node.args[:2]
     assert isinstance(target, fx.Node) and isinstance(source, fx.Node)
     if shapes[target] != shapes[source]:

@@ -1,4 +1,4 @@
-"""Turns ONNX models into bytes."""
+"""Serialises ONNX models."""
 
 import onnx_ir as ir
 
@@ -8,10 +8,10 @@ MAX_BYTES = 2**31 - 1
 
 
 def serialize(model: ir.Model) -> bytes:
-    """The bytes of a model with all its weights inside.
+    """The bytes of a model including all its weights.
 
     Raises:
-        LoweringError: If it is larger than the 2 GiB that an ONNX file can hold.
+        LoweringError: If the model is larger than 2 GiB, the limit of an ONNX file.
     """
     weights = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
     if weights <= MAX_BYTES:
@@ -20,6 +20,6 @@ def serialize(model: ir.Model) -> bytes:
             return bytes(data)
         weights = len(data)
     raise LoweringError(
-        f"The model takes {weights / 2**30:.2f} GiB, and one ONNX file holds 2 GiB at most. "
+        f"The model has {weights / 2**30:.2f} GiB, but an ONNX file can have at most 2 GiB. "
         "Use a smaller network or store its weights in half precision."
     )

@@ -1,4 +1,4 @@
-"""Program to ONNX, both steps in one plain graph."""
+"""Lowers a Program to ONNX, with both steps in one plain graph."""
 
 import copy
 import re
@@ -23,14 +23,14 @@ from exploy.live.location import UNKNOWN
 
 _OPERATOR = re.compile(r"OpOverload\(op='(?P<op>[^']+)', overload='(?P<overload>[^']+)'\)")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_STACK_TRACE = "stack_trace"  # the one entry of a node's metadata that torch keeps through its own rewriting
+_STACK_TRACE = "stack_trace"  # the only metadata entry of a node that torch keeps in its own rewrites
 
 
 def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
-    """Lower a program to an ONNX model whose outputs are those of the policy step, then those of the sub-step.
+    """Lower a program to an ONNX model. Its outputs are those of the policy step, then those of the sub-step.
 
     Raises:
-        LoweringError: If an operator has no ONNX form, or the opset cannot be reached.
+        LoweringError: If an operator has no ONNX form, or the graph cannot be expressed in the opset.
     """
     examples = tuple(program.examples.values())
     for node in program.module.graph.nodes:
@@ -58,7 +58,7 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
         model = in_older_opset(model, opset_version)
     if model.opset_imports.get("") != opset_version:
         raise LoweringError(
-            f"Opset {opset_version} was asked for, but the graph could only be expressed in opset "
+            f"Opset {opset_version} was requested, but the graph could only be expressed in opset "
             f"{model.opset_imports.get('')}. Choose another opset_version."
         )
     ClearMetadataAndDocStringPass()(model)
@@ -66,7 +66,7 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
 
 
 def _open_sizes(program: Program) -> tuple[dict[int, Dim] | None, ...] | None:
-    """Which sizes are open, for each argument; None if all are fixed."""
+    """The dynamic sizes of each argument, or None if all sizes are fixed."""
     if not program.batch_axes:
         return None
     axes = [program.batch_axes.get(name) for name in program.input_names]
@@ -78,13 +78,13 @@ def _explain(error: BaseException) -> str:
         found = _OPERATOR.search(str(cause))
         if found:
             name = f"{found['op']}.{found['overload']}".replace("::", ".")
-            return f"{_place(error)}: the operator {name} has no ONNX form. Express it by other torch operations."
+            return f"{_place(error)}: the operator {name} has no ONNX form. Replace it by other torch operations."
     lines = [_ANSI.sub("", line) for cause in _chain(error) for line in str(cause).splitlines() if line.strip()]
-    return f"{_place(error)}: the captured graph could not be turned into ONNX: {lines[-1] if lines else error!r}"
+    return f"{_place(error)}: the captured graph could not be converted to ONNX: {lines[-1] if lines else error!r}"
 
 
 def _place(error: BaseException) -> str:
-    """The line of user code behind the node at which the exporter gave up, which its frames still hold."""
+    """The line of user code for the node at which the exporter failed, found in the frames of the exception."""
     place = UNKNOWN
     for cause in _chain(error):
         for frame, _ in traceback.walk_tb(cause.__traceback__):

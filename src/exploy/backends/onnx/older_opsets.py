@@ -1,4 +1,4 @@
-"""Expresses a model in an opset that is older than those that torch can write."""
+"""Converts a model to an opset that is older than those that torch can write."""
 
 import math
 from collections.abc import Callable
@@ -19,14 +19,14 @@ Rewrite = Callable[[ir.Node, "_Tape"], ir.Value | None]
 
 
 def in_older_opset(model: ir.Model, opset_version: int) -> ir.Model:
-    """The same model in an older opset; the model that was given is used up.
+    """Convert a model to an older opset. The given model is modified.
 
     Raises:
-        LoweringError: If an operator has no form in that opset, or nothing is known about one that is so old.
+        LoweringError: If an operator has no form in that opset, or the opset is too old.
     """
     if opset_version < _OLDEST:
         raise LoweringError(
-            f"Opset {opset_version} was asked for; {_OLDEST} is the oldest that can be written. "
+            f"Opset {opset_version} was requested, but {_OLDEST} is the oldest supported opset. "
             "Choose another opset_version."
         )
     newer = model.graph.opset_imports[""]
@@ -46,7 +46,7 @@ def in_older_opset(model: ir.Model, opset_version: int) -> ir.Model:
 
 
 class _Tape:
-    """Collects the nodes that take the place of another one."""
+    """Collects the nodes that replace another node."""
 
     def __init__(self, like: ir.Node):
         self.nodes: list[ir.Node] = []
@@ -59,13 +59,13 @@ class _Tape:
         return node.outputs[0]
 
     def number(self, value: float, like: ir.Value) -> ir.Value:
-        """A constant of the type that another value has."""
+        """A constant with the dtype of another value."""
         assert like.dtype is not None
         return self.op("Constant", value=ir.tensor(np.array(value, dtype=like.dtype.numpy())))
 
 
 def _apply(graph: ir.Graph, node: ir.Node, rewrite: Rewrite) -> None:
-    """Put other nodes in the place of one, unless the rewriting has changed the node itself."""
+    """Replace a node by other nodes, unless the rewrite changed the node itself."""
     tape = _Tape(node)
     result = rewrite(node, tape)
     if result is None:
@@ -114,7 +114,7 @@ def _or_equal(strict: str) -> Rewrite:
 
 
 def _clip(node: ir.Node, tape: _Tape) -> ir.Value | None:
-    """Before opset 12, onnxruntime clips single precision only."""
+    """Replace Clip by Max and Min. Before opset 12, onnxruntime clips only float32."""
     value, low, high = (*node.inputs, None, None)[:3]
     assert value is not None
     if value.dtype == ir.DataType.FLOAT:
@@ -124,7 +124,7 @@ def _clip(node: ir.Node, tape: _Tape) -> ir.Value | None:
 
 
 def _second_input_as(attribute: str) -> Rewrite:
-    """Axes and sizes that newer opsets take as an input, and older ones as an attribute."""
+    """Move axes or sizes from the second input to an attribute, as in older opsets."""
 
     def rewrite(node: ir.Node, tape: _Tape) -> None:
         value = node.inputs[1] if len(node.inputs) > 1 else None
@@ -132,7 +132,10 @@ def _second_input_as(attribute: str) -> Rewrite:
             return
         tensor = ir.convenience.get_const_tensor(value)
         if tensor is None:
-            raise LoweringError(f"The {attribute} of {node.op_type} are computed, which older opsets do not allow.")
+            raise LoweringError(
+                f"The {attribute} of {node.op_type} are computed, but older opsets only allow constants. "
+                "Choose a newer opset_version."
+            )
         node.attributes.add(ir.AttrInt64s(attribute, [int(number) for number in tensor.numpy().reshape(-1)]))
         node.resize_inputs(1)
 
@@ -140,7 +143,7 @@ def _second_input_as(attribute: str) -> Rewrite:
 
 
 def _split_sizes(node: ir.Node, tape: _Tape) -> None:
-    """A number of equal parts, as the sizes of the parts."""
+    """Replace the number of equal parts by the sizes of the parts."""
     count = node.attributes.get_int("num_outputs", 0)
     if not count:
         return
@@ -148,7 +151,7 @@ def _split_sizes(node: ir.Node, tape: _Tape) -> None:
     assert source is not None and source.shape is not None
     size = source.shape[node.attributes.get_int("axis", 0)]
     if not isinstance(size, int):
-        raise LoweringError("A Split along an open size has no form in older opsets.")
+        raise LoweringError("A Split along a dynamic size has no form in older opsets. Choose a newer opset_version.")
     part = -(-size // count)
     sizes = [min(part, size - part * index) for index in range(count)]
     constant = ir.node("Constant", [], attributes={"value": ir.tensor(np.array(sizes, dtype=np.int64))})
@@ -161,15 +164,15 @@ def _split_sizes(node: ir.Node, tape: _Tape) -> None:
 
 
 def _reshape(node: ir.Node, tape: _Tape) -> None:
-    """Older opsets always take a size of 0 for that of the input, which matters where there is such a size."""
+    """Drop `allowzero`. Older opsets always replace a size of 0 by the size of the input."""
     sizes = ir.convenience.get_const_tensor(node.inputs[1]) if node.inputs[1] is not None else None
     if node.attributes.get_int("allowzero", 0) and sizes is not None and not sizes.numpy().all():
-        raise LoweringError("A Reshape to a size of 0 has no form in older opsets.")
+        raise LoweringError("A Reshape to a size of 0 has no form in older opsets. Choose a newer opset_version.")
     node.attributes.pop("allowzero", None)
 
 
 def _part_of_a_shape(node: ir.Node, tape: _Tape) -> ir.Value | None:
-    """Before opset 15, a shape is given whole."""
+    """Slice the shape. Before opset 15, Shape always returns all sizes."""
     if not {"start", "end"} & set(node.attributes):
         return None
     (x,) = node.inputs
@@ -180,12 +183,15 @@ def _part_of_a_shape(node: ir.Node, tape: _Tape) -> ir.Value | None:
 
 
 def _softmax_over_the_last(node: ir.Node, tape: _Tape) -> None:
-    """Before opset 13, all dimensions from the axis on were taken together."""
+    """Require the last dimension. Before opset 13, all dimensions from the axis on are combined."""
     source = node.inputs[0]
     assert source is not None and source.shape is not None
     axis = node.attributes.get_int("axis", -1)
     if axis % source.shape.rank() != source.shape.rank() - 1:
-        raise LoweringError(f"A {node.op_type} that is not over the last dimension has no form in older opsets.")
+        raise LoweringError(
+            f"A {node.op_type} that is not over the last dimension has no form in older opsets. "
+            "Choose a newer opset_version."
+        )
     node.attributes.add(ir.AttrInt64("axis", source.shape.rank() - 1))
 
 
@@ -206,7 +212,7 @@ _REWRITES: tuple[tuple[int, tuple[str, ...], Rewrite], ...] = (
 
 
 def _fit_to_schema(node: ir.Node, newer: int, older: int) -> None:
-    """Drop attributes that the older opset does not have, where they say what it does anyway."""
+    """Drop attributes that the older opset does not have, if they have their default value."""
     try:
         schema = onnx.defs.get_schema(node.op_type, older)
     except onnx.defs.SchemaError:
@@ -222,6 +228,6 @@ def _fit_to_schema(node: ir.Node, newer: int, older: int) -> None:
 
 def _unreachable(opset_version: int, reason: str) -> LoweringError:
     return LoweringError(
-        f"Opset {opset_version} was asked for, but the graph cannot be expressed in it: {reason}. "
+        f"Opset {opset_version} was requested, but the graph cannot be expressed in it: {reason}. "
         "Choose another opset_version."
     )

@@ -9,7 +9,7 @@ _OPEN_SIZE = "batch"
 
 
 def name_ports(model: ir.Model, program: Program) -> None:
-    """Give the inputs, outputs, weights and open sizes of a lowered model their names."""
+    """Name the inputs, outputs, weights and dynamic sizes of a lowered model."""
     graph = model.graph
     name_weights(graph, program)
     give_outputs_producers(graph)

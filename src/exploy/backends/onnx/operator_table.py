@@ -1,4 +1,4 @@
-"""Keeps torch's table of ONNX operators from one export to the next: building it takes a third of an export."""
+"""Caches torch's table of ONNX operators between exports. Building it takes a third of an export."""
 
 import contextlib
 import copy
@@ -18,10 +18,10 @@ _KEPT: dict[tuple[object, ...], tuple[tuple[int, ...], Any]] = {}
 
 @contextlib.contextmanager
 def kept_operator_table() -> Iterator[None]:
-    """Give torch's exporter a copy of the table that it built for the same opset before, while in here.
+    """Make torch's exporter use a copy of the table that it built before for the same opset.
 
-    A table is built anew once there are other operators than before. A torch that has no such table, or builds it in
-    another way, is left alone. Other threads wait.
+    A table is built again if the registered operators changed. A torch version without such a table, or with another
+    way to build it, is not changed. Other threads wait.
     """
     with _LOCK, contextlib.ExitStack() as stack:
         try:
@@ -37,14 +37,17 @@ def kept_operator_table() -> Iterator[None]:
 
 
 def _keeping(build: Any) -> Any:
-    """A function that builds a table, but for those that are kept."""
+    """A function that returns a cached table, and builds it only if needed."""
 
     def from_torchlib(cls: Any, *args: Any, **options: Any) -> Any:
         asked = (cls, args, tuple(options.items()))
         known, kept = _KEPT.get(asked, ((), None))
         if known != _known_operators():
             kept = build(cls, *args, **options)
-            _KEPT[asked] = _known_operators(), kept  # after building, which registers those of onnxscript
+            _KEPT[asked] = (
+                _known_operators(),
+                kept,
+            )  # counted after the build, which registers the operators of onnxscript
         table = copy.copy(kept)
         table.functions = {target: list(forms) for target, forms in kept.functions.items()}
         return table
@@ -53,7 +56,7 @@ def _keeping(build: Any) -> Any:
 
 
 def _known_operators() -> tuple[int, ...]:
-    """What a table depends on besides its opset: how many operators torch has, and how many have an ONNX form."""
+    """What a table depends on besides its opset: the number of torch operators, and of those with an ONNX form."""
     of_torch = importlib.import_module(_TORCHLIB)._registry
     of_onnxscript = importlib.import_module(_ONNXSCRIPT).default_registry
     forms = sum(len(item.overloads) + len(item.complex) for item in of_onnxscript.values())

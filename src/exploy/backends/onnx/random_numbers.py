@@ -1,4 +1,4 @@
-"""Random numbers in a graph, which are others in each session unless they are told what to start from."""
+"""Seeds random nodes in a graph. Without a seed, each session draws different numbers."""
 
 import onnx_ir as ir
 
@@ -6,7 +6,7 @@ _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLi
 
 
 def seed_random_nodes(model: ir.Model, seed: int | None) -> None:
-    """Give each random node a seed of its own, so that every session draws the same numbers; None leaves them free."""
+    """Give each random node its own seed, so that every session draws the same numbers. None sets no seeds."""
     if seed is None:
         return
     nodes = [node for node in model.graph.all_nodes() if node.op_type in _RANDOM]

@@ -1,4 +1,4 @@
-"""Takes the squeezes away that torch puts around every convolution of a single image, so that runtimes can fuse."""
+"""Removes the squeezes that torch adds around convolutions of a single image, so that runtimes can fuse nodes."""
 
 import onnx_ir as ir
 
@@ -6,14 +6,14 @@ _ELEMENTWISE = ("Relu", "LeakyRelu", "Elu", "Selu", "Tanh", "Sigmoid", "Softplus
 
 
 def drop_squeezes(graph: ir.Graph) -> None:
-    """Rewrite `Unsqueeze(f(Squeeze(x)))` to `f(x)` wherever f works on each element; the values stay the same."""
+    """Rewrite `Unsqueeze(f(Squeeze(x)))` to `f(x)` for elementwise f. The values do not change."""
     for node in list(graph):
         if node.op_type == "Squeeze" and node.graph is graph:
             _push_down(graph, node)
 
 
 def _push_down(graph: ir.Graph, squeeze: ir.Node) -> None:
-    """Let a squeeze come after what works on each element, until it meets its opposite."""
+    """Move a squeeze after the following elementwise nodes, until a matching unsqueeze follows."""
     while (user := _only_user(squeeze.outputs[0])) is not None:
         source, result = squeeze.inputs[0], user.outputs[0]
         if source is None or result.is_graph_output():

@@ -1,4 +1,4 @@
-"""Which opset and IR version a file has."""
+"""Chooses the opset and IR version of a file."""
 
 from exploy.errors import ContractError, LoweringError
 from exploy.runtime.onnx.releases import support_of
@@ -8,14 +8,14 @@ IR_VERSION = 11
 
 
 def versions_for(release: str | None, opset_version: int, ir_version: int) -> tuple[int, int]:
-    """Opset and IR version for a release of onnxruntime: the defaults lowered to what it reads.
+    """The opset and IR version for an onnxruntime release. The defaults are lowered to what it supports.
 
     Raises:
-        LoweringError: If the release is unknown, or cannot read a version that was asked for.
+        LoweringError: If a version is invalid, or the release is unknown or does not support a requested version.
     """
     for name, version in (("opset_version", opset_version), ("ir_version", ir_version)):
         if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-            raise LoweringError(f"{name} must be a whole number such as {OPSET_VERSION}, got {version!r}.")
+            raise LoweringError(f"{name} must be an integer such as {OPSET_VERSION}, got {version!r}.")
     if release is None:
         return opset_version, ir_version
     try:
@@ -23,7 +23,7 @@ def versions_for(release: str | None, opset_version: int, ir_version: int) -> tu
     except ContractError as error:
         raise LoweringError(f"target_onnxruntime: {error}") from None
     asked_for = [
-        f"{name}={version} (it reads {newest} at most)"
+        f"{name}={version} (it supports at most {newest})"
         for name, version, default, newest in (
             ("opset_version", opset_version, OPSET_VERSION, support.opset),
             ("ir_version", ir_version, IR_VERSION, support.ir_version),
@@ -32,6 +32,6 @@ def versions_for(release: str | None, opset_version: int, ir_version: int) -> tu
     ]
     if asked_for:
         raise LoweringError(
-            f"onnxruntime {release} cannot read {' and '.join(asked_for)}. Leave that out, or choose a newer target."
+            f"onnxruntime {release} does not support {' and '.join(asked_for)}. Leave it out, or choose a newer target."
         )
     return min(opset_version, support.opset), min(ir_version, support.ir_version)

@@ -1,1 +1,1 @@
-"""A captured Program as a file for torch: exported programs, or libraries compiled from them."""
+"""Converts a captured Program to a file for torch: exported programs, or libraries compiled from them."""

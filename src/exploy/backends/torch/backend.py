@@ -31,36 +31,36 @@ class TorchExportBackend(TorchExecution, Backend):
         """Export both steps.
 
         Raises:
-            LoweringError: If torch cannot do that.
+            LoweringError: If torch cannot export them.
         """
         interface = interface_of(program)
         return TorchArtifact(interface, step_programs(program, interface))
 
 
 class AotInductorBackend(TorchExportBackend):
-    """Writes `.pt2` files with libraries that AOTInductor compiled for this kind of processor; they link libtorch."""
+    """Writes `.pt2` files with libraries that AOTInductor compiles for this processor type. They link to libtorch."""
 
     name = "aot_inductor"
 
     def lower(self, program: Program, decimation: int | None) -> Artifact:
-        """Compile both steps, which takes a C++ compiler and some seconds.
+        """Export both steps. They are compiled when the file is written, which needs a C++ compiler and takes seconds.
 
         Raises:
-            LoweringError: If torch cannot do that.
+            LoweringError: If torch cannot export them.
         """
         interface = interface_of(program)
         return CompiledArtifact(interface, step_programs(program, interface))
 
 
 class TorchArtifact(Artifact):
-    """Exported programs by step."""
+    """The exported program of each step."""
 
     def __init__(self, interface: Interface, programs: dict[str, StepProgram]):
         super().__init__(interface)
         self._programs = programs
 
     def file(self, contract: Contract, metadata: Mapping[str, str]) -> bytes:
-        """The archive, with what each step takes and gives, and the contract."""
+        """The archive with the programs, the inputs and outputs of each step, and the contract."""
         signatures = {name: {"inputs": item.inputs, "outputs": item.outputs} for name, item in self._programs.items()}
         package = importlib.import_module("torch.export.pt2_archive._package").package_pt2
         buffer = io.BytesIO()
@@ -74,7 +74,7 @@ class TorchArtifact(Artifact):
 
 
 class CompiledArtifact(TorchArtifact):
-    """Libraries by step."""
+    """The compiled library of each step."""
 
     @contextlib.contextmanager
     def _contents(self) -> Iterator[dict[str, Any]]:

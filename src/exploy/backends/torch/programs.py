@@ -1,4 +1,4 @@
-"""Cuts a program into policy step and sub-step, each an exported program of torch's."""
+"""Splits a program into the policy step and the sub-step, each as an exported program of torch."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from exploy.runtime.pt2.steps import POLICY_STEP, SUB_STEP
 
 @dataclass(frozen=True)
 class StepProgram:
-    """One step: an exported program, with the ports that it takes and gives."""
+    """One step: an exported program with the names of its inputs and outputs."""
 
     exported: ExportedProgram
     inputs: list[str]
@@ -24,7 +24,7 @@ class StepProgram:
 
 
 def step_programs(program: Program, interface: Interface) -> dict[str, StepProgram]:
-    """The policy step and, where there is one that computes something, the sub-step.
+    """The policy step and, if it has outputs, the sub-step.
 
     Raises:
         LoweringError: If torch cannot export them.
@@ -60,7 +60,7 @@ def _step(program: Program, outputs: list[str], *, is_sub_step: bool) -> StepPro
 
 
 class _Part(torch.nn.Module):
-    """Some results of a program, from the inputs that these depend on; for all others, any value will do."""
+    """Computes some results of a program from the inputs they depend on. Other inputs get example values."""
 
     def __init__(self, program: Program, inputs: list[str], results: list[int]):
         super().__init__()

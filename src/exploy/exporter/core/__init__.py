@@ -1,1 +1,1 @@
-"""The documented exporter API, one concept a module."""
+"""The documented exporter API, one concept per module."""

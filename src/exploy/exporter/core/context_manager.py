@@ -1,4 +1,4 @@
-"""The context manager, and the components that it holds."""
+"""The context manager and its components."""
 
 from exploy.environment.components import Connection, Constant, Group, Input, Memory, Output
 from exploy.environment.context_manager import ContextManager

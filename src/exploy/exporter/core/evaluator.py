@@ -1,4 +1,4 @@
-"""Validation of exported files against the environment that they were made from."""
+"""Validation of exported files against their environment."""
 
 from exploy.verify.evaluator import evaluate
 

@@ -1,4 +1,4 @@
-"""Export of an environment and its actor."""
+"""Export of an environment with its actor."""
 
 from exploy.driver.environment_export import (
     ExportMode,

@@ -1,4 +1,4 @@
-"""Tensors that stand for parts of others."""
+"""Tensors that represent parts of other tensors."""
 
 from exploy.environment.tensor_proxy import TensorProxy, args_to_tensor
 

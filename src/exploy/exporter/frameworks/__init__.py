@@ -1,1 +1,1 @@
-"""Policies of training libraries, one module a library; they live in `exploy.trainers`."""
+"""Policies of training libraries, one module per library. The code is in `exploy.trainers`."""

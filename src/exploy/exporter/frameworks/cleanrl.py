@@ -1,4 +1,4 @@
-"""Policies of CleanRL's scripts."""
+"""CleanRL policies."""
 
 from exploy.trainers.cleanrl import CleanRlPolicy, actor_from_agent, actor_from_checkpoint, export_policy
 

@@ -1,1 +1,1 @@
-"""What the modules of several training libraries share."""
+"""Code shared by the modules of several training libraries."""

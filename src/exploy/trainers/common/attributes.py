@@ -1,4 +1,4 @@
-"""Finds what a library's object has, by what is there and not by the library's version."""
+"""Looks up attributes of a library's objects by name instead of by the library's version."""
 
 from typing import Any
 
@@ -6,15 +6,15 @@ from exploy.errors import PolicyError
 
 
 def attribute(owner: Any, *paths: str, what: str) -> Any:
-    """The first of some attributes that is there.
+    """The first attribute that exists and is not None.
 
     Args:
-        owner: Where to look.
-        *paths: Names, or dotted paths, in the order of preference.
-        what: What it is, in the words of the error.
+        owner: The object to look at.
+        *paths: Attribute names or dotted paths, in order of preference.
+        what: What the attribute is, for the error message.
 
     Raises:
-        PolicyError: With all that was looked for, if none is there.
+        PolicyError: If none exists. The message lists all paths.
     """
     for path in paths:
         found: Any = owner
@@ -25,10 +25,10 @@ def attribute(owner: Any, *paths: str, what: str) -> Any:
     looked_for = " or ".join(f"`{path}`" for path in paths)
     raise PolicyError(
         f"A {type(owner).__module__}.{type(owner).__name__} has no {what}: looked for {looked_for}. "
-        "Is it an object of this library, in a version that is supported?"
+        "Check that the object comes from this library, in a supported version."
     )
 
 
 def has(owner: Any, *names: str) -> bool:
-    """Whether an object has all of these attributes, none of them None."""
+    """Whether an object has all of these attributes and none of them is None."""
     return all(getattr(owner, name, None) is not None for name in names)

@@ -1,4 +1,4 @@
-"""Reads checkpoints, without running code that is in them."""
+"""Reads checkpoints without running code from them."""
 
 import importlib
 import pickle
@@ -15,11 +15,11 @@ def load_tensors(path: str | Path) -> dict[str, Any]:
     """The dictionary in a checkpoint that torch.save() wrote; see load_values().
 
     Raises:
-        CheckpointError: If it cannot be read, or holds something else.
+        CheckpointError: If the file cannot be read or does not contain a dictionary.
     """
     loaded = load_values(path)
     if not isinstance(loaded, dict):
-        raise CheckpointError(f"{path} holds a {type(loaded).__name__}, where a dictionary was expected.")
+        raise CheckpointError(f"{path} must contain a dictionary, got {type(loaded).__name__}.")
     return loaded
 
 
@@ -27,50 +27,50 @@ def load_values(path: str | Path) -> Any:
     """The contents of a checkpoint that torch.save() wrote, on the CPU; only tensors and plain values are read.
 
     Raises:
-        CheckpointError: If there is no such file, it is no checkpoint, or it holds other objects.
+        CheckpointError: If the file is missing, is not a checkpoint, or contains other objects.
     """
     path = Path(path)
     if not path.is_file():
-        raise CheckpointError(f"There is no checkpoint {path}.")
+        raise CheckpointError(f"Checkpoint not found: {path}.")
     try:
         with torch.serialization.safe_globals(_numbers_of_numpy()):
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         reason = str(error).strip().splitlines()[0]
         raise CheckpointError(
-            f"{path} holds more than tensors and plain values, or is damaged; its objects are not loaded, since that "
-            f"would run code in the file ({reason})."
+            f"{path} contains more than tensors and plain values, or is damaged. Other objects are not loaded, because "
+            f"loading them would run code from the file ({reason})."
         ) from error
     except Exception as error:
         raise CheckpointError(
-            f"{path} is no checkpoint that torch can read: {type(error).__name__}: {error}"
+            f"{path} is not a checkpoint that torch can read: {type(error).__name__}: {error}"
         ) from error
 
 
 def _numbers_of_numpy() -> list[Any]:
-    """What is needed to read single numbers of numpy, which checkpoints often hold."""
+    """The types to allow for numpy scalars, which checkpoints often contain."""
     multiarray = importlib.import_module("numpy._core.multiarray" if hasattr(np, "_core") else "numpy.core.multiarray")
     kinds = {type(np.dtype(name)) for name in ("float32", "float64", "int32", "int64", "bool")}
     return [np.dtype, *kinds, multiarray.scalar, (multiarray.scalar, "numpy.core.multiarray.scalar")]
 
 
 def entry(loaded: dict[str, Any], path: str | Path, *keys: str, library: str) -> Any:
-    """The first of some entries of a checkpoint that is there.
+    """The entry of a checkpoint under the first key that exists.
 
     Raises:
-        CheckpointError: With all keys that were looked for and those that are there, if none is.
+        CheckpointError: If none of the keys exists. The message lists the expected and the found keys.
     """
     for key in keys:
         if key in loaded:
             return loaded[key]
     present = ", ".join(map(str, list(loaded)[:12])) or "nothing"
     raise CheckpointError(
-        f"{path} is no checkpoint of {library}: looked for {' or '.join(map(repr, keys))}, found {present}."
+        f"{path} is not a checkpoint of {library}: looked for {' or '.join(map(repr, keys))}, found {present}."
     )
 
 
 def load_into(module: torch.nn.Module, state: Any, path: str | Path, what: str) -> None:
-    """Load a state dictionary into a module, all of it.
+    """Load a complete state dictionary into a module.
 
     Raises:
         CheckpointError: If keys are missing or unknown, or shapes differ.
@@ -79,9 +79,9 @@ def load_into(module: torch.nn.Module, state: Any, path: str | Path, what: str) 
         missing, unknown = torch.nn.Module.load_state_dict(module, state, strict=False)
     except Exception as error:
         lines = "; ".join(line.strip() for line in str(error).splitlines()[1:4]) or str(error)
-        raise CheckpointError(f"{path} does not fit {what}: {lines}") from error
+        raise CheckpointError(f"{path} does not match {what}: {lines}") from error
     if missing or unknown:
         parts = [
             f"{title} {', '.join(keys[:6])}" for title, keys in (("missing", missing), ("unknown", unknown)) if keys
         ]
-        raise CheckpointError(f"{path} does not fit {what}: {'; '.join(parts)}. Is it of another network?")
+        raise CheckpointError(f"{path} does not match {what}: {'; '.join(parts)}. Use the checkpoint of this network.")

@@ -1,4 +1,4 @@
-"""The deterministic form of policies that know only how to sample."""
+"""Makes sampling policies deterministic."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,15 +21,15 @@ _WITHOUT_SUCH_A_FORM = {
 
 
 class DeterministicSampling(TorchFunctionMode):
-    """Lets normal and categorical distributions give their likeliest value where this thread samples from them.
+    """Replaces samples from normal and categorical distributions with the most likely value, in this thread.
 
-    Sampling from a distribution without such a form raises PolicyError.
+    Sampling from a distribution without a deterministic form raises PolicyError.
     """
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run a torch function, or give the likeliest of its results."""
+        """Run a torch function, or return the most likely result instead of a sample."""
         kwargs = kwargs or {}
         if func is torch.Tensor.normal_:
             return args[0].fill_(args[1] if len(args) > 1 else kwargs.get("mean", 0.0))
@@ -44,7 +44,7 @@ class DeterministicSampling(TorchFunctionMode):
         kind = _WITHOUT_SUCH_A_FORM.get(getattr(func, "__name__", ""))
         if kind is not None:
             raise PolicyError(
-                f"The policy samples from a {kind} distribution, which has no deterministic form that everybody agrees "
-                "on. Export a module that gives the action itself."
+                f"The policy samples from a {kind} distribution, which has no standard deterministic form. "
+                "Export a module that returns the action itself."
             )
         return func(*args, **kwargs)

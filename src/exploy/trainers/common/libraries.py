@@ -1,4 +1,4 @@
-"""Imports training libraries, or says how to get them."""
+"""Imports training libraries, with an error that says how to install them."""
 
 import importlib
 from typing import Any
@@ -7,10 +7,10 @@ from exploy.errors import PolicyError
 
 
 def library(module: str, extra: str) -> Any:
-    """A module of a training library, or of what it needs.
+    """Import a module of a training library or of one of its dependencies.
 
     Args:
-        module: Its name.
+        module: The name of the module.
         extra: The extra of exploy that installs it.
 
     Raises:
@@ -19,4 +19,6 @@ def library(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise PolicyError(f"{module} cannot be imported ({error}): pip install 'exploy[{extra}]'") from error
+        raise PolicyError(
+            f"{module} cannot be imported ({error}). Install it: pip install 'exploy[{extra}]'"
+        ) from error

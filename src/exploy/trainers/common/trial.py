@@ -1,4 +1,4 @@
-"""Tries a policy before it is exported, so that what the library raises can be told from what the export raises."""
+"""Runs a policy before the export, to separate errors of the library from errors of the export."""
 
 import torch
 
@@ -8,14 +8,14 @@ from exploy.policy.policy import Policy, Tensors
 
 
 def trial_inputs(policy: Policy) -> tuple[Tensors, Tensors]:
-    """Random observations and the first states, for one robot."""
+    """Random observations and the initial states for one robot."""
     generator = torch.Generator().manual_seed(0)
     inputs = tuple(item.draw(1, generator) for item in policy.inputs)
     return inputs, tuple(state.initial(1) for state in policy.states)
 
 
 def failure_of(policy: Policy) -> Exception | None:
-    """What a step raises; None if it works. The random generators are afterwards as before.
+    """The exception that a step raises, or None. The state of the random generators is restored.
 
     Raises:
         PolicyError: If two steps from the same observations give different actions.
@@ -33,7 +33,7 @@ def failure_of(policy: Policy) -> Exception | None:
                 return error
     if not torch.equal(results[0], results[1]):
         raise PolicyError(
-            "The policy gives other actions for the same observation each time: it draws random numbers that are "
-            "neither normal nor categorical. Export a model with a deterministic form."
+            "The policy returns different actions for the same observation: it draws random numbers that are neither "
+            "normal nor categorical. Export a model with a deterministic form."
         )
     return None

@@ -1,4 +1,4 @@
-"""Policies of GBC: transformers with or without reference observations, and recurrent ones, with their normalisers."""
+"""GBC policies with their normalisers: transformers with or without reference observations, LSTM and GRU."""
 
 from exploy.trainers.gbc.export import export_policy, export_policy_as_onnx
 from exploy.trainers.gbc.policy import GbcPolicy, actor_from_checkpoint, actor_from_model

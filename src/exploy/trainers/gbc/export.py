@@ -1,4 +1,4 @@
-"""Exports actor-critics of GBC: as all trainers do, and by the documented call."""
+"""Exports GBC actor-critics, by `export_policy()` like all trainers and by the documented `export_policy_as_onnx()`."""
 
 from pathlib import Path
 from typing import Any, Unpack
@@ -26,18 +26,18 @@ def export_policy(
     ref_normalizer: Any = None,
     **options: Unpack[ExportOptions],
 ) -> Path:
-    """Export an actor-critic of GBC alone.
+    """Export a GBC actor-critic without its environment.
 
     Args:
-        source: The actor-critic module, or the path of a checkpoint of its weights.
+        source: The actor-critic module, or the path of a checkpoint with its weights.
         path: The file to write.
-        model: With a checkpoint: the actor-critic that the weights are for.
+        model: For a checkpoint: the actor-critic to load the weights into.
         normalizer: The normaliser of `obs`.
         ref_normalizer: The normaliser of `ref_obs`.
         **options: See `exploy.driver.policy_export.export_policy()`.
 
     Raises:
-        ExployError: One of its kinds for each thing that can be wrong.
+        ExployError: If the export fails. The subclass gives the kind of failure.
     """
     if isinstance(source, str | Path):
         actor = actor_from_checkpoint(source, model=model, normalizer=normalizer, ref_normalizer=ref_normalizer)
@@ -63,36 +63,38 @@ def export_policy_as_onnx(
 ) -> None:
     """Export a trained actor-critic policy to ONNX for deployment.
 
-    The ports are `obs` and `actions`; `ref_obs` and `ref_mask` where the actor has an embedding for reference
-    observations; `h_in`, `h_out`, `c_in` and `c_out` (an LSTM) or `h_in` and `h_out` (a GRU) where the policy is
-    recurrent. The module and the normaliser stay as they are, whatever mode and device they are in.
+    The ports are `obs` and `actions`. An actor with an embedding for reference observations also has `ref_obs` and
+    `ref_mask`. A recurrent policy also has `h_in`, `h_out`, `c_in` and `c_out` (LSTM) or `h_in` and `h_out` (GRU). The
+    module and the normaliser are not changed; they can be in any mode and on any device.
 
     Args:
         actor_critic: The trained actor-critic torch module.
-        path: The folder to write to; made if it does not exist.
-        normalizer: The normaliser of `obs`, put into the file; None for none.
+        path: The folder to write to. It is created if it does not exist.
+        normalizer: The normaliser of `obs`, which becomes part of the file. None for no normalisation.
         filename: The name of the file.
-        verbose: Print what the file takes and gives.
-        ref_normalizer: The normaliser of `ref_obs`; None for none.
-        opset_version: Version of the ONNX operators; 14, and 11 for recurrent policies, if not given.
-        dynamic_batch: Leave the number of robots open; otherwise it is 1.
-        obs_names: A name for each element of the observation; by port where there are several.
+        verbose: Print the inputs and outputs of the file.
+        ref_normalizer: The normaliser of `ref_obs`. None for no normalisation.
+        opset_version: Version of the ONNX operators. Default: 14, or 11 for recurrent policies.
+        dynamic_batch: Allow any number of robots. Otherwise it is 1.
+        obs_names: A name for each element of the observation. A dictionary by port if there are several ports.
         action_names: A name for each element of the actions.
-        rate_hz: Policy steps in a second.
+        rate_hz: Policy steps per second.
         model_source: Where the policy comes from, stored in the metadata.
 
     Raises:
-        ExployError: One of its kinds for each thing that can be wrong; nothing is written then.
+        ExployError: If the export fails. The subclass gives the kind of failure. No file is written.
     """
     if not isinstance(path, str | Path):
-        raise OutputPathError(f"The path must be that of a folder, got {path!r}.")
+        raise OutputPathError(f"The path must be the path of a folder, got {path!r}.")
     policy = actor_from_model(actor_critic, normalizer, ref_normalizer)
     if opset_version is None:
         opset_version = _OPSET_VERSION_OF_RECURRENT if policy.states else _OPSET_VERSION
     try:
         ir_version = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset_version)])
     except (TypeError, ValueError) as error:
-        raise LoweringError(f"opset_version must be one that onnx knows, such as 14, got {opset_version!r}.") from error
+        raise LoweringError(
+            f"opset_version must be a version that onnx supports, such as 14, got {opset_version!r}."
+        ) from error
     export_network(
         policy,
         validated_target(path, filename, ".onnx"),

@@ -1,4 +1,4 @@
-"""Policies of GBC: transformers with or without reference observations, and recurrent ones, with their normalisers."""
+"""GBC policies with their normalisers: transformers with or without reference observations, LSTM and GRU."""
 
 import contextlib
 import inspect
@@ -21,10 +21,10 @@ _STATISTICS = {"normalizer": "obs_norm_state_dict", "ref_normalizer": "ref_obs_n
 
 
 def actor_from_model(actor_critic: Any, normalizer: Any = None, ref_normalizer: Any = None) -> Policy:
-    """The actor of an actor-critic, as a copy with its normalisers in front.
+    """A copy of the actor of an actor-critic, with its normalisers.
 
     Raises:
-        PolicyError: If it is no actor-critic of GBC, or a normaliser does not fit.
+        PolicyError: If it is not a GBC actor-critic, or a normaliser does not match it.
     """
     actor = attribute(actor_critic, "actor", what="actor")
     if not isinstance(actor, torch.nn.Module):
@@ -39,26 +39,26 @@ def actor_from_model(actor_critic: Any, normalizer: Any = None, ref_normalizer: 
 def actor_from_checkpoint(
     path: str | Path, *, model: torch.nn.Module | None = None, normalizer: Any = None, ref_normalizer: Any = None
 ) -> Policy:
-    """The actor with the weights of a checkpoint, which tells nothing of the network that they belong to.
+    """The actor with the weights of a checkpoint. The checkpoint does not describe the network.
 
     Args:
-        path: A checkpoint with a `model_state_dict`, and the statistics of the normalisers where they were saved.
-        model: The actor-critic that the weights are for; it is not changed.
-        normalizer: The normaliser of `obs`; gets the checkpoint's `obs_norm_state_dict` where there is one.
-        ref_normalizer: The normaliser of `ref_obs`; gets the checkpoint's `ref_obs_norm_state_dict` likewise.
+        path: A checkpoint with a `model_state_dict` and, if they were saved, the statistics of the normalisers.
+        model: The actor-critic that the weights belong to. It is not changed.
+        normalizer: The normaliser of `obs`. The checkpoint's `obs_norm_state_dict` is loaded into a copy, if present.
+        ref_normalizer: The normaliser of `ref_obs`. Likewise for the checkpoint's `ref_obs_norm_state_dict`.
 
     Raises:
-        CheckpointError: If the checkpoint is of another kind or another network, or something is missing.
-        PolicyError: If the model is no actor-critic of GBC.
+        CheckpointError: If the checkpoint is of another library or another network, or an argument is missing.
+        PolicyError: If the model is not a GBC actor-critic.
     """
     loaded = load_tensors(path)
     weights = entry(loaded, path, "model_state_dict", library="GBC")
     given = {"normalizer": _module(normalizer), "ref_normalizer": _module(ref_normalizer)}
-    missing = [] if model is not None else ["model= (the actor-critic module that the weights are for)"]
+    missing = [] if model is not None else ["model= (the actor-critic module that the weights belong to)"]
     left_out = [name for name, module in given.items() if module is None and _STATISTICS[name] in loaded]
     missing += [f"{name}= (its statistics are in {_STATISTICS[name]!r})" for name in left_out]
     if missing or model is None:
-        raise CheckpointError(f"{path} does not tell all that is needed. Missing: {'; '.join(missing)}.")
+        raise CheckpointError(f"{path} does not contain the complete policy. Missing: {'; '.join(missing)}.")
     copied = own_copy(model)
     load_into(copied, weights, path, "the model")
     for name, module in given.items():
@@ -68,27 +68,27 @@ def actor_from_checkpoint(
 
 
 def _require_library_inference(actor_critic: Any, policy: "GbcPolicy") -> None:
-    """Refuse an actor-critic whose own inference does more than its actor."""
+    """Raise if the actor-critic's own inference computes something else than its actor."""
     infer = getattr(own_copy(actor_critic), "act_inference", None)
     if infer is None or policy.rnn is not None:
         return
     (obs, *reference), _ = trial_inputs(policy)
     normalized = policy.normalizer(obs)
-    with torch.no_grad(), contextlib.suppress(TypeError):  # of a form that takes other arguments
+    with torch.no_grad(), contextlib.suppress(TypeError):  # act_inference() with other arguments is not checked
         own = infer(normalized, (policy.ref_normalizer(reference[0]), reference[1])) if reference else infer(normalized)
         (actions,), _ = policy.step((obs, *reference), ())
         if isinstance(own, torch.Tensor) and not torch.allclose(own, actions, atol=1e-5):
             raise PolicyError(
-                f"act_inference() of {type(actor_critic).__name__} gives other actions than its `actor`, which is what "
-                "the file holds. Move what it does into the actor."
+                f"act_inference() of {type(actor_critic).__name__} returns other actions than its `actor`. Only the "
+                "actor is exported, so move the additional computation into it."
             )
 
 
 class GbcPolicy(Policy):
-    """Normalisers, recurrent network and actor of GBC, whatever of them there is.
+    """Normalisers, recurrent network and actor of GBC. Only the actor is required.
 
     Raises:
-        PolicyError: If the width of an observation cannot be found, or a normaliser has another one.
+        PolicyError: If the width of an observation cannot be found, or a normaliser has a different width.
     """
 
     def __init__(
@@ -106,7 +106,9 @@ class GbcPolicy(Policy):
             inputs.append(PolicyInput(REF_MASK, (BATCH,), torch.bool))
         super().__init__(inputs, rnn_states(rnn) if rnn is not None else (), libraries=("rsl-rl-lib",))
         if ref_normalizer is not None and reference is None:
-            raise PolicyError("There is a second normaliser, but the actor reads no reference observations.")
+            raise PolicyError(
+                "A second normaliser is given, but the actor reads no reference observations. Omit ref_normalizer=."
+            )
         self.actor = actor
         self.rnn = rnn
         self.normalizer = _fitting("The normaliser", normalizer, inputs[0])
@@ -114,7 +116,7 @@ class GbcPolicy(Policy):
         self._takes_reference = _takes_two_arguments(actor)
 
     def step(self, inputs: Tensors, states: Tensors) -> tuple[Tensors, Tensors]:
-        """Compute actions, and the next state of the recurrent network where there is one."""
+        """Compute the actions and, for a recurrent policy, the next state."""
         features = self.normalizer(inputs[0])
         if self.rnn is not None:
             features, states = rnn_step(self.rnn, features, states)
@@ -125,7 +127,7 @@ class GbcPolicy(Policy):
 
 
 def _module(normalizer: Any) -> torch.nn.Module | None:
-    """A copy of a normaliser; None where there is none."""
+    """A copy of a normaliser, or None."""
     if not isinstance(normalizer, torch.nn.Module | None):
         raise PolicyError(f"A normaliser must be a torch.nn.Module, got {type(normalizer).__name__}.")
     return own_copy(normalizer)
@@ -141,7 +143,7 @@ def _fitting(what: str, normalizer: torch.nn.Module | None, observation: PolicyI
 
 
 def _width(actor: torch.nn.Module, name: str) -> int:
-    """The number of elements that an embedding takes, from whichever of its forms is there."""
+    """The number of elements that an embedding takes, for all supported forms of embeddings."""
     embedding = attribute(actor, name, what="embedding of observations")
     term_sizes = getattr(embedding, "term_dims", None)
     if getattr(embedding, "embeddings", None) is not None and term_sizes is not None:
@@ -150,12 +152,12 @@ def _width(actor: torch.nn.Module, name: str) -> int:
     first = first[0] if isinstance(first, torch.nn.Sequential) else first
     if not isinstance(first, torch.nn.Linear):
         raise PolicyError(
-            f"The width of {name} is not known: looked for a Linear as `embedding` or as its first layer, found "
+            f"The width of {name} cannot be found: looked for a Linear as `embedding` or as its first layer, found "
             f"{type(first).__name__}; and for `embeddings` with `term_dims`."
         )
     positions = getattr(embedding, "pos_embedding", None)
     if first.in_features == 1 and isinstance(positions, torch.nn.Embedding):
-        return positions.num_embeddings  # each element of the observation is a token of its own
+        return positions.num_embeddings  # each element of the observation is one token
     return first.in_features
 
 

@@ -1,9 +1,9 @@
-"""Policies of rl_games: players, training agents and checkpoints.
+"""rl_games policies, from players, training agents and checkpoints.
 
-The reference is the player's `get_action(obs, is_deterministic=True)`, and for the agent of SAC its own `act()`. The
-library's model is called, on a copy, so that custom networks work. What a wrapper around the environment does to
-observations and actions (clipping, for example) is not known here and not in the file. A policy that was trained with
-mixed precision is exported in single precision.
+The reference is the player's `get_action(obs, is_deterministic=True)`, and for a SAC agent its own `act()`. A copy of
+the library's model is called, so custom networks work. The file does not contain what environment wrappers do to
+observations and actions, such as clipping. A policy that was trained with mixed precision is exported in single
+precision.
 """
 
 from exploy.trainers.rl_games.export import (

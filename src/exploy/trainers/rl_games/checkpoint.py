@@ -1,4 +1,4 @@
-"""Builds players of rl_games from the configuration of a training and the weights of a checkpoint."""
+"""Builds rl_games players from a training configuration and the weights of a checkpoint."""
 
 import contextlib
 import io
@@ -21,11 +21,13 @@ _RECURRENT_INPUTS = ("a2c_network.rnn.rnn.weight_ih_l0", "a2c_network.a_rnn.rnn.
 
 
 def model_weights(loaded: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The weights of the model, without the names that torch.compile adds, and with statistics kept beside them."""
+    """The weights of the model, without the prefixes of torch.compile, and with separately saved statistics."""
     for name in ("model", "actor", "running_mean_std"):
         found = loaded.get(name)
         if found is not None and not (isinstance(found, dict) and all(map(torch.is_tensor, found.values()))):
-            raise CheckpointError(f"The checkpoint is none of rl_games: its {name!r} holds no tensors by name.")
+            raise CheckpointError(
+                f"The checkpoint is not a checkpoint of rl_games: its {name!r} must be a dictionary of tensors."
+            )
     weights = {str(key).removeprefix("_orig_mod."): value for key, value in (loaded.get("model") or {}).items()}
     if not any(key.startswith("running_mean_std.") for key in weights):
         beside = loaded.get("running_mean_std") or {}
@@ -36,29 +38,29 @@ def model_weights(loaded: dict[str, Any]) -> dict[str, torch.Tensor]:
 
 
 def read_params(config: Configuration) -> dict[str, Any]:
-    """What stands under `params` in the configuration of a training, as a copy.
+    """A copy of the `params` entry of a training configuration.
 
     Raises:
-        CheckpointError: If it cannot be read, or there is no such entry.
+        CheckpointError: If the configuration cannot be read, or `params` is missing.
     """
     params = read_configuration(config, "rl-games").get("params")
     if not isinstance(params, dict):
-        raise CheckpointError("The configuration of a training with rl_games has an entry `params`; there is none.")
+        raise CheckpointError("An rl_games training configuration must have an entry `params`, but it is missing.")
     return params
 
 
 def build_player(params: dict[str, Any], weights: dict[str, torch.Tensor], spaces: dict[str, Any]) -> Any:
-    """The player that rl_games makes for an environment with these spaces."""
+    """The player that rl_games creates for an environment with these spaces."""
     algorithm = _algorithm(params)
     observation_space, action_space = spaces["observation_space"], spaces["action_space"]
     shape = _observation_shape(params, weights) if observation_space is None else None
     missing = [*_missing_in(params, algorithm)]
     if observation_space is None and shape is None:
-        missing.append("observation_space= (the weights do not tell it)")
+        missing.append("observation_space= (it cannot be read from the weights)")
     if action_space is None and _needs_bounds(params, algorithm):
-        missing.append("action_space= (actions are brought to its bounds)")
+        missing.append("action_space= (actions are rescaled to its bounds)")
     if missing:
-        raise CheckpointError(f"To build the policy, this is missing: {', '.join(missing)}.")
+        raise CheckpointError(f"The policy cannot be built. Missing: {', '.join(missing)}.")
     gym = library("gymnasium.spaces", "rl-games")
     if observation_space is None:
         observation_space = gym.Box(-np.inf, np.inf, shape, np.float32)
@@ -83,7 +85,7 @@ def build_player(params: dict[str, Any], weights: dict[str, torch.Tensor], space
             return player_class(params)
     except Exception as error:
         raise CheckpointError(
-            f"rl_games cannot build the player of this configuration: {type(error).__name__}: {error}"
+            f"rl_games cannot build the player from this configuration: {type(error).__name__}: {error}"
         ) from error
 
 
@@ -92,8 +94,8 @@ def _algorithm(params: Mapping[str, Any]) -> str:
     name = algorithm.get("name") if isinstance(algorithm, Mapping) else None
     if name is not None and name not in PLAYERS:
         raise CheckpointError(
-            f"params.algo.name must be one of {', '.join(PLAYERS)}, got {name!r}. For an algorithm of your own, build "
-            "its player, restore the checkpoint with it, and use actor_from_player()."
+            f"params.algo.name must be one of {', '.join(PLAYERS)}, got {name!r}. For a custom algorithm, build its "
+            "player, restore the checkpoint with it, and use actor_from_player()."
         )
     return str(name)
 
@@ -117,7 +119,7 @@ def _needs_bounds(params: Mapping[str, Any], algorithm: str) -> bool:
 
 
 def _observation_shape(params: Mapping[str, Any], weights: Mapping[str, torch.Tensor]) -> tuple[int, ...] | None:
-    """The shape of observations that are one vector, where the weights tell it."""
+    """The shape of vector observations, or None if it cannot be read from the weights."""
     mean = weights.get("running_mean_std.running_mean")
     if mean is not None:
         return tuple(mean.shape) if mean.ndim == 1 else None
@@ -132,7 +134,7 @@ def _observation_shape(params: Mapping[str, Any], weights: Mapping[str, torch.Te
 
 
 def _action_space(weights: Mapping[str, torch.Tensor]) -> Any:
-    """A space of as many actions as the weights give, whose bounds nobody reads."""
+    """An action space with the number of actions from the weights. Its bounds are not used."""
     gym = library("gymnasium.spaces", "rl-games")
     if "a2c_network.mu.weight" in weights:
         return gym.Box(-1.0, 1.0, (_rows(weights, "a2c_network.mu.weight"),))
@@ -142,7 +144,9 @@ def _action_space(weights: Mapping[str, torch.Tensor]) -> Any:
     while f"a2c_network.logits.{len(parts)}.weight" in weights:
         parts.append(gym.Discrete(_rows(weights, f"a2c_network.logits.{len(parts)}.weight")))
     if not parts:
-        raise CheckpointError("To build the policy, action_space= is missing: the weights do not tell it.")
+        raise CheckpointError(
+            "The policy cannot be built. Missing: action_space= (it cannot be read from the weights)."
+        )
     return gym.Tuple(parts)
 
 
@@ -151,28 +155,28 @@ def _rows(weights: Mapping[str, torch.Tensor], name: str, otherwise: int = 0) ->
 
 
 def require_one_scale(player: Any) -> None:
-    """Refuse a checkpoint of SAC whose player and agent would give different actions."""
+    """Raise if the player and the agent of a SAC checkpoint would return different actions."""
     low, high = player.action_space.low, player.action_space.high
     agent = library("rl_games.algos_torch.sac_agent", "rl-games").SACAgent
     if hasattr(agent, "rescale_actions") and not (np.all(low == -1) and np.all(high == 1)):
         raise CheckpointError(
-            f"The actions of this checkpoint go from {low.tolist()} to {high.tolist()}: the agent of SAC rescales to "
-            "these bounds in the training, and the player of this rl_games does not. Restore the checkpoint with the "
-            "one that you want, and use actor_from_agent() or actor_from_player()."
+            f"The actions of this checkpoint range from {low.tolist()} to {high.tolist()}. The SAC agent rescales "
+            "actions to these bounds during training, but the player of this rl_games version does not. Restore the "
+            "checkpoint with one of them, and use actor_from_agent() or actor_from_player()."
         )
 
 
 def load_statistics(model: Any, loaded: Mapping[str, Any], path: str | Path) -> None:
-    """Load the statistics of observations that stand beside the actor of SAC.
+    """Load the observation statistics that a SAC checkpoint stores separately from the actor.
 
     Raises:
-        CheckpointError: If checkpoint and configuration do not agree on whether there are some.
+        CheckpointError: If only one of checkpoint and configuration has observation statistics.
     """
     held, wanted = "running_mean_std" in loaded, bool(model.normalize_input)
     if held != wanted:
         raise CheckpointError(
-            f"{path} {'holds' if held else 'holds no'} statistics of observations (`running_mean_std`), but "
-            f"normalize_input is {wanted} in the configuration."
+            f"{path} {'contains' if held else 'contains no'} observation statistics (`running_mean_std`), but "
+            f"normalize_input is {wanted} in the configuration. Give the configuration of this checkpoint."
         )
     if wanted:
         load_into(model.running_mean_std, loaded["running_mean_std"], path, "the normaliser")

@@ -1,4 +1,4 @@
-"""From a player, agent or checkpoint of rl_games to an actor and to a file."""
+"""Converts an rl_games player, agent or checkpoint to an actor or a file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,24 +22,24 @@ LIBRARY = "rl_games"
 
 
 def actor_from_player(player: Any) -> Policy:
-    """The policy of a player, with the actions of its `get_action(obs, is_deterministic=True)`.
+    """The policy of a player; it returns what `get_action(obs, is_deterministic=True)` returns.
 
-    Single discrete actions have the shape (batch,), and several (batch, number).
+    A single discrete action has the shape (batch,). Several have the shape (batch, number).
 
     Raises:
-        PolicyError: If it is no player of rl_games, masks actions, or its model is not supported.
+        PolicyError: If it is not an rl_games player, masks actions, or its model is not supported.
     """
     return actor_of(player)
 
 
 def actor_from_agent(agent: Any) -> Policy:
-    """The policy of a training agent: the actions of its most likely choice, as it would send them to the environment.
+    """The policy of a training agent: its most likely actions, as it would send them to the environment.
 
-    This is what a player with the same weights gives, except for SAC: the agent rescales actions to their bounds,
-    which the player does not do in every version of rl_games.
+    A player with the same weights returns the same actions, except for SAC: the agent rescales actions to their bounds,
+    and in some versions of rl_games the player does not.
 
     Raises:
-        PolicyError: If it is no agent of rl_games, masks actions, or its model is not supported.
+        PolicyError: If it is not an rl_games agent, masks actions, or its model is not supported.
     """
     return actor_of(agent)
 
@@ -51,20 +51,20 @@ def actor_from_checkpoint(
     observation_space: Any = None,
     action_space: Any = None,
 ) -> Policy:
-    """The policy of a checkpoint, with the network that rl_games builds from the configuration of the training.
+    """The policy of a checkpoint, with the network that rl_games builds from the training configuration.
 
     Args:
         path: The checkpoint; only tensors and plain values are read.
-        config: The configuration of the training (a dictionary with `params`, or the path of its YAML file). It must
-            say `normalize_input`, and for continuous actions `clip_actions`.
-        observation_space: The space of observations. Not needed for one vector in single precision, whose size the
-            weights tell.
-        action_space: The space of actions. Needed where actions are brought to its bounds (`clip_actions`, SAC).
+        config: The training configuration (a dictionary with `params`, or the path of its YAML file). It must contain
+            `normalize_input`, and for continuous actions `clip_actions`.
+        observation_space: The observation space. Not needed for a single float32 vector, because its size can be read
+            from the weights.
+        action_space: The action space. Needed if actions are rescaled to its bounds (`clip_actions`, SAC).
 
     Raises:
-        CheckpointError: If it is no checkpoint of rl_games, does not fit, or something that it does not hold is
-            missing.
-        PolicyError: For the reasons of `actor_from_player()`.
+        CheckpointError: If the file is not a checkpoint of rl_games, does not match the configuration, or an argument
+            is missing.
+        PolicyError: As in `actor_from_player()`.
     """
     loaded = load_tensors(path)
     entry(loaded, path, "model", "actor", library=LIBRARY)
@@ -91,30 +91,32 @@ def export_policy(
     action_space: Any = None,
     **options: Unpack[policy_export.ExportOptions],
 ) -> Path:
-    """Export a policy of rl_games as one ONNX file.
+    """Export an rl_games policy to one ONNX file.
 
     Args:
         source: A player, a training agent, or the path of a checkpoint.
         path: The file to write.
         config: For a checkpoint, see `actor_from_checkpoint()`.
-        observation_space: For a checkpoint, see there.
-        action_space: For a checkpoint, see there.
+        observation_space: For a checkpoint, see `actor_from_checkpoint()`.
+        action_space: For a checkpoint, see `actor_from_checkpoint()`.
         **options: See `exploy.driver.policy_export.export_policy()`.
 
     Returns:
         The path of the file.
 
     Raises:
-        PolicyError: If the source cannot be exported, or options are given that it does not take.
-        CheckpointError: For the reasons of `actor_from_checkpoint()`.
-        ExployError: For the reasons of `exploy.driver.policy_export.export_policy()`.
+        PolicyError: If the source cannot be exported, or arguments are given that do not apply to it.
+        CheckpointError: As in `actor_from_checkpoint()`.
+        ExployError: As in `exploy.driver.policy_export.export_policy()`.
     """
     extras = {"config": config, "observation_space": observation_space, "action_space": action_space}
     given = {name: value for name, value in extras.items() if value is not None}
     if not isinstance(source, str | Path):
         if given:
-            raise PolicyError(f"A {type(source).__name__} holds its own {', '.join(given)}; leave it out.")
+            raise PolicyError(f"A {type(source).__name__} has its own {', '.join(given)}. Leave it out.")
         return policy_export.export_policy(actor_of(source), path, **options)
     if config is None:
-        raise CheckpointError(f"{source} holds weights and no architecture. Give config= (that of the training).")
+        raise CheckpointError(
+            f"{source} contains weights but no architecture. Give config= (the training configuration)."
+        )
     return policy_export.export_policy(actor_from_checkpoint(source, **given), path, **options)

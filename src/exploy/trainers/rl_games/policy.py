@@ -1,4 +1,4 @@
-"""A model of rl_games, as a pure step, with what players and agents do with its result."""
+"""An rl_games model as a pure step, including the action processing of players and agents."""
 
 import contextlib
 import io
@@ -24,7 +24,7 @@ Finish = Callable[[torch.Tensor], torch.Tensor]
 
 
 class _RlGamesPolicy(Policy):
-    """A model of rl_games, and what is done with its result."""
+    """An rl_games model and the processing of its result."""
 
     def __init__(self, model: Any, inputs: Sequence[PolicyInput], states: Sequence[PolicyState], by_key: bool):
         super().__init__(inputs, states, libraries=(PACKAGE,))
@@ -38,11 +38,11 @@ class _RlGamesPolicy(Policy):
 
 
 class _PpoPolicy(_RlGamesPolicy):
-    """The mean of a continuous head, or the likeliest action of discrete ones.
+    """The mean of a continuous head, or the most likely action of discrete heads.
 
     Args:
-        unused: The number of recurrent states after `states` that belong to the critic.
-        finish: What is done with continuous actions.
+        unused: The number of recurrent states of the critic, which follow those in `states`.
+        finish: The function applied to continuous actions.
     """
 
     def __init__(self, *args: Any, unused: int, finish: Finish):
@@ -80,7 +80,7 @@ class _SacPolicy(_RlGamesPolicy):
         self._finish = finish
 
     def step(self, inputs: Tensors, states: Tensors) -> tuple[Tensors, Tensors]:
-        """Compute actions as the player, or the agent, does."""
+        """Compute actions as the player or the agent does."""
         distribution = self._model.actor(self._model.norm_obs(inputs[0]))
         return (self._finish(distribution.mean),), ()
 
@@ -90,16 +90,19 @@ def _scaled_bytes(observation: torch.Tensor) -> torch.Tensor:
 
 
 def actor_of(owner: Any) -> Policy:
-    """The policy of a player or an agent, on a copy of its model."""
+    """The policy of a player or an agent, with a copy of its model."""
     found = attribute(owner, "model", what="model of rl_games")
     found = getattr(found, "_orig_mod", found)
     if not isinstance(found, torch.nn.Module) or not (has(found, "a2c_network") or has(found, "sac_network")):
         raise PolicyError(
-            f"The model of a {type(owner).__module__}.{type(owner).__name__} is a {type(found).__name__}, and no model "
-            "of rl_games: it must be a torch.nn.Module with `a2c_network` or `sac_network`."
+            f"The model of a {type(owner).__module__}.{type(owner).__name__} is a {type(found).__name__}, not an "
+            "rl_games model: it must be a torch.nn.Module with `a2c_network` or `sac_network`."
         )
     if _masks_actions(owner):
-        raise PolicyError("The agent masks actions by what the environment allows, which a file does not know.")
+        raise PolicyError(
+            "The agent uses action masks of the environment, which cannot be exported. Use a policy without "
+            "action masks."
+        )
     space = _observation_space(owner)
     inputs = list(_ports(space))
     model = _without_scripts(own_copy(found))
@@ -118,7 +121,7 @@ def _masks_actions(owner: Any) -> bool:
 
 
 def _ppo_policy(owner: Any, model: Any, inputs: Sequence[PolicyInput], by_key: bool) -> _PpoPolicy:
-    """A policy with those recurrent states that its actions depend on."""
+    """A policy with only the recurrent states that its actions depend on."""
     finish, states = _finish_of_ppo(owner), _states_of(model)
     policy = _PpoPolicy(model, inputs, _named(model, states), by_key, unused=0, finish=finish)
     _require_computable(policy)
@@ -135,7 +138,7 @@ def _is_separate(model: Any) -> bool:
 
 
 def _ignores_states_after(policy: _PpoPolicy, count: int) -> bool:
-    """Whether actions and the first states stay the same for other values of the rest."""
+    """Whether the actions and the first `count` states do not depend on the remaining states."""
     generator = torch.Generator().manual_seed(0)
     inputs, initial = trial_inputs(policy)
     states = tuple(torch.randn(state.shape, generator=generator) for state in initial)
@@ -151,7 +154,7 @@ def _require_computable(policy: _RlGamesPolicy) -> None:
     failure = failure_of(policy)
     if failure is not None:
         raise PolicyError(
-            f"The model of rl_games ({type(policy._model).__qualname__}) fails on observations of its space: "
+            f"The rl_games model ({type(policy._model).__qualname__}) fails on observations from its space: "
             f"{type(failure).__name__}: {failure}"
         ) from failure
 
@@ -159,7 +162,7 @@ def _require_computable(policy: _RlGamesPolicy) -> None:
 def _observation_space(owner: Any) -> Any:
     space = getattr(owner, "observation_space", None)
     if space is None:
-        space = attribute(owner, "env_info", what="space of observations").get("observation_space")
+        space = attribute(owner, "env_info", what="observation space").get("observation_space")
     return space
 
 
@@ -173,13 +176,13 @@ def _ports(space: Any) -> Iterator[PolicyInput]:
 
 def _port(name: str, space: Any) -> PolicyInput:
     if type(space).__name__ != "Box":
-        raise PolicyError(f"The space of {name!r} must be a Box, or a Dict of them, got {space!r}.")
+        raise PolicyError(f"The space of {name!r} must be a Box or a Dict of Boxes, got {space!r}.")
     dtype = torch.uint8 if np.dtype(space.dtype) == np.uint8 else torch.float32
     return PolicyInput(name, (BATCH, *map(int, space.shape)), dtype)
 
 
 def _finish_of_ppo(owner: Any) -> Finish:
-    """What the owner does with continuous actions: nothing, or clip them to ±1 and rescale them to the bounds."""
+    """How the owner processes continuous actions: not at all, or clipped to ±1 and rescaled to the bounds."""
     if not has(owner, "actions_low", "actions_high"):
         return lambda actions: actions
     if not attribute(owner, "clip_actions", what="rule for clipping actions"):
@@ -187,25 +190,25 @@ def _finish_of_ppo(owner: Any) -> Finish:
     low, high = own_copy(owner.actions_low).cpu(), own_copy(owner.actions_high).cpu()
     if not bool(torch.isfinite(low).all() and torch.isfinite(high).all()):
         raise PolicyError(
-            f"`clip_actions` rescales actions to their bounds, but these are {low.tolist()} and {high.tolist()}. "
-            "Give finite bounds to the space of actions, or set clip_actions to False."
+            f"`clip_actions` rescales actions to their bounds, but the bounds are {low.tolist()} and {high.tolist()}. "
+            "Use an action space with finite bounds, or set clip_actions to False."
         )
     scale, middle = (high - low) / 2.0, (high + low) / 2.0
     return lambda actions: torch.clamp(actions, -1.0, 1.0) * scale + middle
 
 
 def _finish_of_sac(owner: Any) -> Finish:
-    """The agent rescales to the bounds where it can; the player clips to one range for all actions."""
+    """How the owner processes actions: rescaled to the bounds, or clipped to one range for all actions."""
     if has(owner, "action_scale", "action_bias", "action_low", "action_high"):
         names = ("action_scale", "action_bias", "action_low", "action_high")
         scale, bias, low, high = (own_copy(getattr(owner, name)).cpu() for name in names)
         return lambda actions: (actions * scale + bias).clamp(low, high)
-    lowest, highest = attribute(owner, "action_range", what="range of actions")
+    lowest, highest = attribute(owner, "action_range", what="action range")
     return lambda actions: actions.clamp(lowest, highest)
 
 
 def _states_of(model: Any) -> list[tuple[int, int]]:
-    """Layers and width of each recurrent state."""
+    """The number of layers and the width of each recurrent state."""
     if not model.is_rnn():
         return []
     return [(int(state.shape[0]), int(state.shape[2])) for state in model.get_default_rnn_state()]
@@ -216,7 +219,7 @@ def _named(model: Any, sizes: Sequence[tuple[int, int]]) -> list[PolicyState]:
 
 
 def _without_scripts(model: Any) -> Any:
-    """A copied model whose compiled normaliser is replaced by the module that it was compiled from."""
+    """Replace the compiled normaliser of a copied model by a plain module."""
     model.normalize_value = False
     compiled = getattr(model, "running_mean_std", None)
     if isinstance(compiled, torch.jit.ScriptModule):
@@ -226,7 +229,7 @@ def _without_scripts(model: Any) -> Any:
 
 def _plain_normalizer(compiled: Any) -> torch.nn.Module:
     if compiled.original_name != "RunningMeanStd":
-        raise PolicyError(f"The normaliser of observations must be a RunningMeanStd, got a {compiled.original_name}.")
+        raise PolicyError(f"The observation normaliser must be a RunningMeanStd, got a {compiled.original_name}.")
     plain_class = library("rl_games.algos_torch.running_mean_std", "rl-games").RunningMeanStd
     with contextlib.redirect_stdout(io.StringIO()):
         plain: torch.nn.Module = plain_class(

@@ -1,4 +1,4 @@
-"""Policies of rsl_rl (`rsl-rl-lib`): models of versions 4 and 5, actor-critics and students of versions 2 and 3."""
+"""rsl_rl policies (`rsl-rl-lib`): models of versions 4 and 5, actor-critics and students of versions 2 and 3."""
 
 from exploy.trainers.rsl_rl.export import (
     actor_from_checkpoint,

@@ -1,4 +1,4 @@
-"""Reads off a checkpoint of rsl_rl and its train configuration what the library's classes are made with."""
+"""Reads the constructor arguments of rsl_rl classes from a checkpoint and its training configuration."""
 
 import contextlib
 import copy
@@ -27,10 +27,10 @@ _CNN_FILLED_IN = ("input_dim", "input_channels")
 
 
 def as_shapes(obs_shapes: ObsShapes) -> Shapes:
-    """Shapes of observations, where a number is a width.
+    """Shapes of observations as tuples. A number is a width.
 
     Raises:
-        PolicyError: If one is neither a width nor a sequence of sizes.
+        PolicyError: If a shape is neither a width nor a sequence of sizes.
     """
     if not isinstance(obs_shapes, Mapping):
         raise PolicyError(f"obs_shapes must be a dictionary such as {{'policy': 48}}, got {obs_shapes!r}.")
@@ -47,7 +47,7 @@ def as_shapes(obs_shapes: ObsShapes) -> Shapes:
 
 
 class Builder:
-    """A checkpoint with its configuration, and what is missing in them."""
+    """A checkpoint with its configuration, and a list of what is missing in them."""
 
     def __init__(self, path: str | Path, loaded: dict[str, Any], state: dict[str, Any], config: Any, shapes: Shapes):
         self.path = path
@@ -58,7 +58,7 @@ class Builder:
         self.missing: list[str] = []
 
     def section(self, name: str) -> dict[str, Any]:
-        """A part of the configuration; noted as missing if it is not there."""
+        """A copy of a section of the configuration. A section that does not exist is added to `missing`."""
         found = self.config.get(name)
         if not isinstance(found, Mapping):
             self.missing.append(name)
@@ -66,15 +66,15 @@ class Builder:
         return copy.deepcopy(dict(found))
 
     def require_keys(self) -> None:
-        """Refuse what does not tell the policy, with all that is missing."""
+        """Raise CheckpointError with everything that is missing, if anything is."""
         if self.missing:
             raise CheckpointError(
-                f"{self.path} and its configuration do not tell the policy; missing are: {', '.join(self.missing)}. "
-                "Nothing is assumed for them."
+                f"{self.path} and its configuration do not define the policy. Missing: {', '.join(self.missing)}. "
+                "No default values are assumed."
             )
 
     def class_of(self, section: dict[str, Any], where: str, classes: dict[str, type]) -> type | None:
-        """The library's class that a section names, which is taken out of it."""
+        """Remove `class_name` from a section and return the library's class of that name."""
         name = section.pop("class_name", None)
         if name is None:
             self.missing.append(f"{where}.class_name")
@@ -84,13 +84,13 @@ class Builder:
         module, _, short = str(name).replace(":", ".").rpartition(".")
         if short not in classes or (module and module.split(".")[0] != "rsl_rl"):
             raise CheckpointError(
-                f"{where}.class_name is {name!r}; the installed rsl-rl-lib has {', '.join(classes) or 'none'}. Install "
-                "the version that trained the policy; export a class of your own from the live runner or model."
+                f"{where}.class_name is {name!r}, but the installed rsl-rl-lib has {', '.join(classes) or 'none'}. "
+                "Install the version that trained the policy. Export a custom class from the live runner or model."
             )
         return classes[short]
 
     def arguments(self, section: dict[str, Any], where: str, callee: Any, skip: Iterable[str] = ()) -> dict[str, Any]:
-        """A section as arguments of a constructor: all that decide about actions must be there, and no others."""
+        """A section as constructor arguments. Arguments that affect actions are required, unknown ones rejected."""
         parameters = inspect.signature(callee).parameters
         names = [name for name, item in parameters.items() if item.kind is not inspect.Parameter.VAR_KEYWORD]
         skipped = {*_FILLED_IN, *skip}
@@ -99,13 +99,13 @@ class Builder:
         unknown = [name for name in section if name not in names]
         if unknown and len(names) == len(parameters):
             raise CheckpointError(
-                f"{callee.__name__} of the installed rsl-rl-lib does not know {where}.{f', {where}.'.join(unknown)}. "
+                f"{callee.__name__} of the installed rsl-rl-lib does not accept {where}.{f', {where}.'.join(unknown)}. "
                 "Install the version that trained the policy."
             )
         return {name: value for name, value in section.items() if name in names and name not in skipped}
 
     def groups(self, name: str) -> tuple[str, ...]:
-        """The observation groups of a set."""
+        """The observation groups of an observation set."""
         found = self.section("obs_groups").get(name) if "obs_groups" in self.config else None
         if not isinstance(found, list | tuple) or not found:
             self.missing.append(f"obs_groups.{name}")
@@ -113,7 +113,7 @@ class Builder:
         return tuple(map(str, found))
 
     def shapes(self, groups: tuple[str, ...], images: set[str], width: int | None) -> Shapes:
-        """The shape of each group; what neither the weights nor the user tell is noted as missing."""
+        """The shape of each group. Shapes that are neither in the weights nor given are added to `missing`."""
         flat = [name for name in groups if name not in images]
         known = {flat[0]: (width,)} if len(flat) == 1 and width is not None else {}
         shapes: Shapes = {**known, **self.given}
@@ -125,7 +125,7 @@ class Builder:
         return {name: shapes[name] for name in groups if name in shapes}
 
     def cnn_arguments(self, section: dict[str, Any], where: str, images: set[str]) -> None:
-        """Note what is missing in the configuration of encoders, one for all images or one for each."""
+        """Add missing encoder settings to `missing`. There is one encoder for all images or one per image."""
         found = section.get(where.rpartition(".")[2])
         if isinstance(found, Mapping):
             by_group = found if found and all(isinstance(value, Mapping) for value in found.values()) else {"": found}
@@ -136,7 +136,7 @@ class Builder:
                 self.arguments(dict(encoder), f"{where}.{name}" if name else where, _cnn(), _CNN_FILLED_IN)
 
     def width(self, normalizer: str, rnn: str, network: str) -> int | None:
-        """The width of the concatenated observations, as far as the weights tell."""
+        """The width of the concatenated observations, or None if it cannot be read from the weights."""
         for key, axis in ((f"{normalizer}._mean", -1), (f"{rnn}.rnn.weight_ih_l0", 1)):
             if key in self.state:
                 return int(self.state[key].shape[axis])
@@ -151,13 +151,13 @@ class Builder:
         rows = self.state[f"{network}.{max(layers)}.bias"].shape[0] if layers else 0
         if rows == 0 or rows % heads:
             raise CheckpointError(
-                f"{self.path} does not fit the configuration: the last layer of `{network}` has {rows} values, where a "
-                f"multiple of {heads} was expected."
+                f"{self.path} does not match the configuration: the last layer of `{network}` has {rows} values, but a "
+                f"multiple of {heads} is expected."
             )
         return int(rows // heads)
 
     def made(self, make: Callable[[], torch.nn.Module], kind: str) -> torch.nn.Module:
-        """What the library makes, without what it prints."""
+        """Create an object of the library. Its printed output is suppressed."""
         try:
             with contextlib.redirect_stdout(io.StringIO()), torch.random.fork_rng(devices=[]):
                 return make()
@@ -168,7 +168,7 @@ class Builder:
 
 
 def library_classes(module: str, attribute: str) -> dict[str, type]:
-    """The library's own policies: models of version 4 and later, or policies of earlier versions."""
+    """The library's policy classes: models of version 4 and later, or policies of earlier versions."""
     found = inspect.getmembers(library(module, EXTRA), inspect.isclass)
     if attribute == "obs_groups":
         return {name: kind for name, kind in found if attribute in inspect.signature(kind).parameters}
@@ -176,7 +176,7 @@ def library_classes(module: str, attribute: str) -> dict[str, type]:
 
 
 def distribution_classes() -> dict[str, type]:
-    """The library's own distributions."""
+    """The library's distribution classes."""
     module = library("rsl_rl.modules.distribution", EXTRA)
     found = inspect.getmembers(module, inspect.isclass)
     return {name: kind for name, kind in found if issubclass(kind, module.Distribution) and kind != module.Distribution}

@@ -1,4 +1,4 @@
-"""Builds policies of rsl_rl from a checkpoint and its train configuration, by the library's own classes."""
+"""Builds rsl_rl policies from a checkpoint and its training configuration, with the library's own classes."""
 
 import inspect
 from collections.abc import Mapping
@@ -29,23 +29,23 @@ _MEMORIES = {"actor": "memory_a", "student": "memory_s"}
 
 
 def model_from_checkpoint(path: str | Path, config: Configuration | None, obs_shapes: ObsShapes) -> Built:
-    """The model of a checkpoint, the normaliser that it does not hold itself, and the shapes of its observations.
+    """The model of a checkpoint, its normaliser if that is separate, and the shapes of its observations.
 
     Raises:
-        CheckpointError: If it is no checkpoint of rsl_rl, something that decides about actions is missing, or weights
-            and configuration do not fit.
-        PolicyError: If rsl_rl is not installed, or a shape is none.
+        CheckpointError: If the file is not a checkpoint of rsl_rl, a setting that affects actions is missing, or the
+            weights do not match the configuration.
+        PolicyError: If rsl_rl is not installed, or a shape is invalid.
     """
     loaded = load_tensors(path)
     keys = ("actor_state_dict", "student_state_dict", "model_state_dict")
     state = entry(loaded, path, *keys, library="rsl_rl")
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise CheckpointError(f"{path} is no checkpoint of rsl_rl: its weights are no dictionary of tensors.")
+        raise CheckpointError(f"{path} is not a checkpoint of rsl_rl: its weights must be a dictionary of tensors.")
     if config is None:
         raise CheckpointError(
-            f"{path} holds weights, which do not tell the policy: missing are the class of its network, the activation,"
-            " the hidden layers, the distribution, the normalisation and the observation groups. Give config: the train"
-            " configuration as a dictionary, or the path of its agent.yaml."
+            f"{path} contains only weights. Missing: the class of its network, the activation, the hidden layers, the "
+            "distribution, the normalisation and the observation groups. Give config: the training configuration as a "
+            "dictionary, or the path of its agent.yaml."
         )
     build = _Legacy if "model_state_dict" in loaded else _Model
     return build(path, loaded, state, read_configuration(config, EXTRA), as_shapes(obs_shapes)).built()
@@ -73,7 +73,7 @@ class _Model(Builder):
         return model, None, shapes
 
     def _take_head(self, arguments: dict[str, Any], side: str) -> int:
-        """Put the class of the distribution in place of its name; how many values it wants for one action."""
+        """Replace the name of the distribution by its class. Return the number of values per action."""
         section = arguments.get("distribution_cfg")
         if not isinstance(section, Mapping):
             return 2 if arguments.get("stochastic") and arguments.get("state_dependent_std") else 1
@@ -88,7 +88,7 @@ class _Model(Builder):
 
 
 class _Legacy(Builder):
-    """Checkpoints of versions 2 and 3: one state dictionary, of which the critic or teacher is left out."""
+    """Checkpoints of versions 2 and 3: one state dictionary. The critic or teacher in it is not loaded."""
 
     def built(self) -> Built:
         """The actor-critic or student-teacher, and the normaliser of version 2."""
@@ -121,19 +121,19 @@ class _Legacy(Builder):
         return model, normalizer, shapes
 
     def _actions(self, side: str, two_heads: bool) -> int:
-        """The number of actions; the noise tells whether the last layer has a second head."""
+        """The number of actions. The noise parameters must be consistent with the number of heads."""
         actions = self.actions(side, 2 if two_heads else 1)
         noise = self.state.get("std", self.state.get("log_std"))
         if (noise is None) != two_heads or (noise is not None and noise.shape != (actions,)):
             found = "no `std`" if noise is None else f"`std` of shape {tuple(noise.shape)}"
             raise CheckpointError(
-                f"{self.path} does not fit the configuration: it has {found} for {actions} actions with "
+                f"{self.path} does not match the configuration: it has {found} for {actions} actions with "
                 f"state_dependent_std={two_heads}. Install the version of rsl-rl-lib that trained the policy."
             )
         return actions
 
     def _take_old_names(self, section: dict[str, Any], parameters: Mapping[str, Any]) -> None:
-        """Configurations that name things as earlier versions did, as the library reads them itself."""
+        """Rename settings of earlier versions, as the library does."""
         if "rnn_hidden_dim" in parameters and "rnn_hidden_size" in section:
             section.setdefault("rnn_hidden_dim", section.pop("rnn_hidden_size"))
         normalized = self.config.get("empirical_normalization")
@@ -142,7 +142,7 @@ class _Legacy(Builder):
                 section[name] = normalized
 
     def _normalizer(self, width: int | None) -> torch.nn.Module:
-        """The normaliser that the runner of version 2 holds."""
+        """The normaliser, which belongs to the runner in version 2."""
         normalized, state = self.config.get("empirical_normalization"), self.loaded.get("obs_norm_state_dict")
         if normalized is None:
             self.missing.append("empirical_normalization")
@@ -159,13 +159,13 @@ class _Legacy(Builder):
         return made
 
     def _load_side(self, model: torch.nn.Module, other: str) -> None:
-        """Load all but the critic or teacher, whose sizes are not needed for actions."""
+        """Load everything except the critic or teacher, which is not needed for actions."""
         left_out = (other, f"memory_{other[0]}", "std", "log_std")
         known = {name for name, _ in model.named_children()}
         unknown = [key for key in self.state if key.split(".")[0] not in known and not key.startswith(left_out)]
         if unknown:
             raise CheckpointError(
-                f"{self.path} does not fit the {type(model).__name__} of its configuration: unknown are "
+                f"{self.path} does not match the {type(model).__name__} of its configuration: unknown "
                 f"{', '.join(unknown[:6])}."
             )
         for name, part in model.named_children():
@@ -176,7 +176,7 @@ class _Legacy(Builder):
 
 
 def _other_side(side: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Small values for the critic or teacher, which is left out in the end."""
+    """Minimal arguments for the critic or teacher, which is not exported."""
     other = _OTHER_SIDE[side]
     values = {
         f"{other}_hidden_dims": [1],

@@ -1,4 +1,4 @@
-"""From a runner, model or checkpoint of rsl_rl to an actor and to a file."""
+"""Converts an rsl_rl runner, model or checkpoint to an actor or a file."""
 
 import dataclasses
 import inspect
@@ -32,45 +32,45 @@ def export_policy(
     obs_shapes: ObsShapes | None = None,
     **options: Unpack[ExportOptions],
 ) -> Path:
-    """Export a policy of rsl_rl as one file.
+    """Export an rsl_rl policy to one file.
 
     Args:
         source: A runner, a model or actor-critic, or the path of a checkpoint.
         path: The file to write.
-        config: The train configuration that belongs to a checkpoint, or the path of its `agent.yaml`.
-        normalizer: The normaliser of an actor-critic of version 2, which does not hold it itself.
-        obs_shapes: Shapes of observation groups that the source does not tell.
+        config: The training configuration of a checkpoint, or the path of its `agent.yaml`.
+        normalizer: The normaliser for an actor-critic of version 2, which does not contain it.
+        obs_shapes: Shapes of observation groups that cannot be read from the source.
         **options: See `exploy.driver.policy_export.export_policy()`.
 
     Returns:
         The path of the file.
 
     Raises:
-        ExployError: One of its kinds for each thing that can be wrong; see the functions `actor_from_…()`.
+        ExployError: If the export fails. The subclass gives the kind of failure; see the functions `actor_from_…()`.
     """
     if isinstance(source, str | Path):
         if normalizer is not None:
-            raise PolicyError("A checkpoint holds its normaliser; `normalizer` is for a live actor-critic.")
+            raise PolicyError("A checkpoint contains its normaliser. `normalizer` is for a live actor-critic.")
         return export_network(actor_from_checkpoint(source, config=config, obs_shapes=obs_shapes), path, **options)
     if config is not None:
-        raise PolicyError("A live policy knows its configuration; `config` is for checkpoints.")
+        raise PolicyError("A live policy contains its configuration. `config` is for checkpoints.")
     if not hasattr(source, "alg"):
         policy = actor_from_model(source, normalizer=normalizer, obs_shapes=obs_shapes)
         return export_network(policy, path, **options)
     if normalizer is not None:
-        raise PolicyError("A runner knows its normaliser; `normalizer` is for an actor-critic without its runner.")
+        raise PolicyError("A runner contains its normaliser. `normalizer` is for an actor-critic without its runner.")
     return export_network(actor_from_runner(source, obs_shapes=obs_shapes), path, **options)
 
 
 def actor_from_runner(runner: Any, *, obs_shapes: ObsShapes | None = None) -> Policy:
-    """A copy of the policy that a runner trains, with its normaliser; the student where it distils.
+    """A copy of the policy that a runner trains, with its normaliser. For distillation it is the student.
 
     Args:
         runner: An OnPolicyRunner or DistillationRunner.
-        obs_shapes: Shapes of observation groups; needed if the storage of the runner does not tell.
+        obs_shapes: Shapes of observation groups. Needed if they cannot be read from the storage of the runner.
 
     Raises:
-        PolicyError: If it is no runner of rsl_rl, or its policy is not one that can be exported.
+        PolicyError: If it is not an rsl_rl runner, or its policy cannot be exported.
     """
     algorithm = attribute(runner, "alg", what="algorithm")
     found = attribute(algorithm, "get_policy", "policy", "actor_critic", what="policy")
@@ -84,17 +84,17 @@ def actor_from_runner(runner: Any, *, obs_shapes: ObsShapes | None = None) -> Po
 def actor_from_checkpoint(
     path: str | Path, *, config: Configuration | None = None, obs_shapes: ObsShapes | None = None
 ) -> Policy:
-    """The policy of a checkpoint, built by the installed rsl_rl; only tensors and plain values are read from files.
+    """The policy of a checkpoint, built by the installed rsl_rl. Only tensors and plain values are read from files.
 
     Args:
         path: A file that the runner saved.
-        config: The train configuration, or the path of its `agent.yaml`; weights alone do not tell a policy.
-        obs_shapes: Widths of observation groups, where several share the network, and shapes of images.
+        config: The training configuration, or the path of its `agent.yaml`. Required: weights alone are not enough.
+        obs_shapes: Widths of observation groups if several share the network, and shapes of images.
 
     Raises:
-        CheckpointError: If it is no checkpoint of rsl_rl, something that decides about actions is missing (all of it is
-            listed), or weights and configuration do not fit.
-        PolicyError: If rsl_rl is not installed, or the policy is not one that can be exported.
+        CheckpointError: If the file is not a checkpoint of rsl_rl, settings that affect actions are missing (all are
+            listed), or the weights do not match the configuration.
+        PolicyError: If rsl_rl is not installed, or the policy cannot be exported.
     """
     model, normalizer, shapes = model_from_checkpoint(path, config, obs_shapes or {})
     return actor_from_model(model, normalizer=normalizer, obs_shapes=shapes)
@@ -103,16 +103,16 @@ def actor_from_checkpoint(
 def actor_from_model(
     model: Any, *, normalizer: torch.nn.Module | None = None, obs_shapes: ObsShapes | None = None
 ) -> Policy:
-    """A copy of a model, actor-critic or student-teacher with what the library puts around it at inference.
+    """A copy of a model, actor-critic or student-teacher, as the library runs it at inference.
 
     Args:
-        model: A model of version 4 or 5, or a policy of version 2 or 3; also its bound `act_inference`.
-        normalizer: `runner.obs_normalizer` of version 2, whose policies do not hold it; an Identity for none.
-        obs_shapes: Widths of observation groups, where the model has several, and shapes of images.
+        model: A model of version 4 or 5, a policy of version 2 or 3, or its bound `act_inference`.
+        normalizer: `runner.obs_normalizer` of version 2, whose policies do not contain it. An Identity if not used.
+        obs_shapes: Widths of observation groups if the model has several, and shapes of images.
 
     Raises:
-        PolicyError: If it is no model of rsl_rl, the shape of an observation is not known, the normaliser does not fit,
-            or inference fails, such as for a distribution without a deterministic form.
+        PolicyError: If it is not an rsl_rl model, the shape of an observation is unknown, the normaliser does not
+            match, or inference fails, for example for a distribution without a deterministic form.
     """
     model = own_copy(_module_of(model))
     reading = _Reading.of(model)
@@ -128,14 +128,14 @@ def actor_from_model(
 
 @dataclasses.dataclass(frozen=True)
 class _Reading:
-    """What a model reads, as far as it tells.
+    """The inputs of a model, where they are known.
 
     Args:
-        groups: Its observation groups, in its order.
-        flat: Those that are concatenated to one vector.
+        groups: Its observation groups, in the model's order.
+        flat: The groups that are concatenated to one vector.
         width: The length of that vector, if known.
-        images: Shapes of the others, if known.
-        by_group: Whether it takes a mapping of groups; otherwise it takes one tensor, that is normalised already.
+        images: Shapes of the other groups, if known.
+        by_group: Whether it takes a mapping of groups. Otherwise it takes one normalised tensor.
     """
 
     groups: tuple[str, ...]
@@ -146,8 +146,8 @@ class _Reading:
 
     @classmethod
     def of(cls, model: torch.nn.Module) -> "_Reading":
-        """Look at a model of version 4 or 5, or a policy of version 2 or 3."""
-        groups: Any = attribute(model, "obs_groups", "act_inference", what="observation groups and no inference")
+        """Inspect a model of version 4 or 5, or a policy of version 2 or 3."""
+        groups: Any = attribute(model, "obs_groups", "act_inference", what="observation groups or inference method")
         if hasattr(model, "act_inference"):
             return cls._of_policy(model)
         images: Any = getattr(model, "obs_groups_2d", ())
@@ -169,7 +169,9 @@ class _Reading:
             return cls((OBS,), (OBS,), width, {}, by_group=False)
         groups = attribute(model, "obs_groups", what="observation groups")
         if "policy" not in groups:
-            raise PolicyError(f"The observation groups of {type(model).__name__} have no 'policy': {dict(groups)}.")
+            raise PolicyError(
+                f"The observation groups of {type(model).__name__} must contain 'policy', got {dict(groups)}."
+            )
         flat = getattr(model, "actor_obs_groups_1d", groups["policy"])
         return cls(tuple(groups["policy"]), tuple(flat), width, {})
 
@@ -200,19 +202,19 @@ def _shapes(reading: _Reading, given: ObsShapes, kind: str) -> dict[str, tuple[i
     missing = [name for name in reading.groups if name not in {**told, **known}]
     if missing:
         raise PolicyError(
-            f"{kind} reads {', '.join(reading.groups)} and does not tell the shape of {', '.join(missing)}. Give it as "
+            f"{kind} reads {', '.join(reading.groups)}, but the shape of {', '.join(missing)} is unknown. Give it as "
             f"obs_shapes={{{', '.join(f'{name!r}: …' for name in missing)}}}: a width, or (channels, height, width)."
         )
     shapes = {name: told.get(name, known.get(name, ())) for name in reading.groups}
     wrong = [name for name in reading.groups if shapes[name] != known.get(name, shapes[name])]
     if wrong:
         raise PolicyError(
-            f"obs_shapes has other shapes than {kind}: {', '.join(f'{n} {shapes[n]}, not {known[n]}' for n in wrong)}."
+            f"obs_shapes does not match {kind}: {', '.join(f'{n} {shapes[n]}, not {known[n]}' for n in wrong)}."
         )
     width = sum(shapes[name][0] for name in reading.flat)
     if reading.width not in (None, width):
         widths = ", ".join(f"{name} {shapes[name][0]}" for name in reading.flat)
-        raise PolicyError(f"{kind} reads {reading.width} values in all, but obs_shapes gives {width}: {widths}.")
+        raise PolicyError(f"{kind} reads {reading.width} values in total, but obs_shapes gives {width}: {widths}.")
     return shapes
 
 
@@ -228,24 +230,25 @@ def _module_of(model: Any) -> torch.nn.Module:
     if isinstance(owner, torch.nn.Module):
         return owner
     raise PolicyError(
-        f"A policy of rsl_rl is a torch.nn.Module, got {type(owner).__module__}.{type(owner).__name__}. Give the "
+        f"An rsl_rl policy must be a torch.nn.Module, got {type(owner).__module__}.{type(owner).__name__}. Give the "
         "runner, its model or actor-critic, or the path of a checkpoint."
     )
 
 
 def _require_no_normalizer(reading: _Reading, normalizer: Any, kind: str) -> None:
     if reading.by_group and normalizer is not None:
-        raise PolicyError(f"{kind} normalises its observations itself; leave `normalizer` out.")
+        raise PolicyError(f"{kind} normalises its observations itself. Leave out `normalizer`.")
     if not reading.by_group and not isinstance(normalizer, torch.nn.Module):
         raise PolicyError(
-            f"{kind} is of a version of rsl_rl whose runner holds the normaliser. Give normalizer=runner.obs_normalizer"
-            " (torch.nn.Identity() if observations were not normalised), or use actor_from_runner(); got "
+            f"{kind} is from a version of rsl_rl in which the runner has the normaliser. Give "
+            "normalizer=runner.obs_normalizer (torch.nn.Identity() if observations were not normalised), or use "
+            "actor_from_runner(). Got "
             f"{type(normalizer).__name__}."
         )
 
 
 def _statistics(model: torch.nn.Module, given: torch.nn.Module | None) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The normalisers in front of a policy, with the shapes of their statistics."""
+    """The normalisers of a policy, with the shapes of their statistics."""
     own = ("obs_normalizer", "actor_obs_normalizer", "student_obs_normalizer")
     for name, module in (*((name, getattr(model, name, None)) for name in own), ("normalizer", given)):
         mean = getattr(module, "_mean", None)

@@ -1,4 +1,4 @@
-"""The inference of an rsl_rl policy as a pure step: the library's own call, with its hidden state in the open."""
+"""The inference of an rsl_rl policy as a pure step: the library's own call, with explicit hidden state."""
 
 import contextlib
 import dataclasses
@@ -15,16 +15,16 @@ LIBRARIES = ("rsl-rl-lib",)
 
 
 class RslRlPolicy(Policy):
-    """The library's own inference, with the hidden state handed in and out.
+    """The library's own inference, with the hidden state as input and output.
 
     Args:
         model: A copy of a model or policy, which this object owns.
-        normalizer: What is applied to the observation first, if the model does not do it itself.
-        inputs: What it reads.
-        groups: The key of each input in the observations; None if the model takes one tensor.
+        normalizer: The normaliser of the observation, if the model does not contain it.
+        inputs: The inputs of the model.
+        groups: The key of each input in the observations. None if the model takes one tensor.
 
     Raises:
-        PolicyError: If inference fails, gives no actions, or remembers in a way that is not known.
+        PolicyError: If inference fails, returns no actions, or keeps its state in an unknown way.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class RslRlPolicy(Policy):
 
 
 class Inference(torch.nn.Module):
-    """What the library calls for actions: a model itself, or `act_inference` of a policy."""
+    """The library's inference call: the model itself, or `act_inference` of a policy."""
 
     def __init__(self, model: torch.nn.Module, normalizer: torch.nn.Module | None, groups: Sequence[str] | None):
         super().__init__()
@@ -77,10 +77,10 @@ class Inference(torch.nn.Module):
         return actions
 
     def memories(self, inputs: Sequence[PolicyInput]) -> tuple["Memory", ...]:
-        """The memories that inference writes to; those of a critic or teacher are left alone by it.
+        """The memories that inference writes to. Those of a critic or teacher are not included.
 
         Raises:
-            PolicyError: If inference fails or gives no actions, or none was found for a recurrent model.
+            PolicyError: If inference fails or returns no actions, or a recurrent model has no known memory.
         """
         candidates = [Memory(name, module) for name, module in self.model.named_modules() if Memory.is_one(module)]
         for memory in candidates:
@@ -91,7 +91,7 @@ class Inference(torch.nn.Module):
             memory.values = ()
         if getattr(self.model, "is_recurrent", False) and not written:
             raise PolicyError(
-                f"{type(self.model).__name__} says that it is recurrent, but no hidden state was found: looked for "
+                f"{type(self.model).__name__} is marked as recurrent, but no hidden state was found: looked for "
                 "modules with `rnn` and `hidden_state` or `hidden_states` that inference writes to."
             )
         return written
@@ -104,23 +104,23 @@ class Inference(torch.nn.Module):
         except NotImplementedError as error:
             head = type(getattr(self.model, "distribution", None)).__name__
             raise PolicyError(
-                f"{kind} has no deterministic form, which a file needs: its inference, with the distribution {head}, "
-                f"is not implemented. {error}".strip()
+                f"{kind} has no deterministic form, which is required for the export: inference with the distribution "
+                f"{head} is not implemented. {error}".strip()
             ) from error
         except Exception as error:
             shapes = {item.name: tuple(item.shape) for item in inputs}
             raise PolicyError(
-                f"Inference of {kind} fails at observations of shapes {shapes}: {type(error).__name__}: {error}"
+                f"Inference of {kind} fails for observations of shapes {shapes}: {type(error).__name__}: {error}"
             ) from error
         if not isinstance(actions, torch.Tensor) or actions.ndim != 2 or len(actions) != batch:
             got = tuple(actions.shape) if isinstance(actions, torch.Tensor) else type(actions).__name__
             raise PolicyError(
-                f"Inference of {kind} must give actions of shape (batch, actions), got {got} for a batch of {batch}."
+                f"Inference of {kind} must return actions of shape (batch, actions), got {got} for a batch of {batch}."
             )
 
 
 class Memory:
-    """A module of rsl_rl that keeps the hidden state of its LSTM or GRU in an attribute."""
+    """An rsl_rl module that keeps the hidden state of its LSTM or GRU in an attribute."""
 
     _ATTRIBUTES = ("hidden_state", "hidden_states")
 
@@ -140,14 +140,14 @@ class Memory:
         """The parts of the hidden state.
 
         Raises:
-            PolicyError: If it is of a kind that cannot run step by step.
+            PolicyError: If the recurrent network cannot run step by step.
         """
         rnn: Any = self.module.rnn
         return rnn_states(rnn)
 
     @property
     def values(self) -> Tensors:
-        """The hidden state, in parts; nothing if there is none."""
+        """The parts of the hidden state, or an empty tuple if it is not set."""
         held = getattr(self.module, self.attribute)
         if held is None:
             return ()
@@ -160,7 +160,7 @@ class Memory:
 
 
 def _states(memories: Sequence[Memory]) -> list[PolicyState]:
-    """The parts of all hidden states; with the names of their modules, where there are several."""
+    """The parts of all hidden states. With several memories, the names contain the module names."""
     if len(memories) == 1:
         return memories[0].specs
     return [

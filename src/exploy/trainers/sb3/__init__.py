@@ -1,4 +1,4 @@
-"""Policies of Stable-Baselines3 and sb3-contrib, with what their vectorised wrappers do to observations."""
+"""Policies of Stable-Baselines3 and sb3-contrib, including the observation processing of their VecEnv wrappers."""
 
 from exploy.trainers.sb3.export import actor_from_checkpoint, actor_from_model, export_policy
 

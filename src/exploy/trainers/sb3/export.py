@@ -1,4 +1,4 @@
-"""From an algorithm of Stable-Baselines3, or the file that it saved, to an actor and to a file of ours."""
+"""Converts a Stable-Baselines3 algorithm, or a file that it saved, to an actor or an exported file."""
 
 import inspect
 import pickle
@@ -32,21 +32,21 @@ def export_policy(
     transpose_images: bool | None = None,
     **options: Unpack[ExportOptions],
 ) -> Path:
-    """Export the policy of an algorithm alone, from raw observations to what `predict(deterministic=True)` gives.
+    """Export the policy of an algorithm, from raw observations to the actions of `predict(deterministic=True)`.
 
     Args:
-        source: The algorithm (PPO, SAC, …), or the path of a file that its `save()` wrote. Such a file is code, which
-            is run when it is loaded: use only those that you trust.
+        source: The algorithm (PPO, SAC, …), or the path of a file that its `save()` wrote. Loading such a file can run
+            code: only use files that you trust.
         path: The file to write.
-        vecnormalize: The VecNormalize around the environment, or the path of a file that its `save()` wrote (code as
-            well); that of the algorithm's environment if not given. False for none.
-        frame_stack: Number of frames that a VecFrameStack puts together; as the algorithm's environment has it.
-        transpose_images: Whether images come with their channels last, and VecTransposeImage moves them to the front;
-            as the algorithm's environment has it.
+        vecnormalize: The VecNormalize of the environment, or the path of a file that its `save()` wrote (loading it can
+            run code as well). Default: the VecNormalize of the algorithm's environment. False for no normalisation.
+        frame_stack: Number of frames that VecFrameStack stacks. Default: that of the algorithm's environment.
+        transpose_images: Whether raw images have their channels last, so that VecTransposeImage moves them to the
+            front. Default: as in the algorithm's environment.
         **options: See `exploy.driver.policy_export.export_policy()`.
 
     Raises:
-        ExployError: One of its kinds for each thing that can be wrong.
+        ExployError: If the export fails. The subclass gives the kind of failure.
     """
     make = actor_from_checkpoint if isinstance(source, str | Path) else actor_from_model
     actor = make(source, vecnormalize=vecnormalize, frame_stack=frame_stack, transpose_images=transpose_images)
@@ -60,11 +60,11 @@ def actor_from_model(
     frame_stack: int | None = None,
     transpose_images: bool | None = None,
 ) -> Policy:
-    """The policy of an algorithm, as a copy; see `export_policy()` for the arguments.
+    """A copy of the policy of an algorithm; see `export_policy()` for the arguments.
 
     Raises:
-        PolicyError: If it is no algorithm of Stable-Baselines3, or its wrappers cannot be expressed or do not fit.
-        CheckpointError: If `vecnormalize` is the path of something else.
+        PolicyError: If it is not a Stable-Baselines3 algorithm, or its wrappers are unsupported or do not match.
+        CheckpointError: If `vecnormalize` is a path that cannot be loaded as a VecNormalize.
     """
     policy = attribute(model, "policy", what="policy")
     attribute(policy, "_predict", what="method for deterministic actions")
@@ -84,18 +84,18 @@ def actor_from_checkpoint(
 ) -> Policy:
     """The policy of a file that an algorithm's `save()` wrote; see `export_policy()` for the arguments.
 
-    Such a file holds the policy's class and its arguments, so nothing else is needed, whichever algorithm it was. It
-    does not tell which wrappers were around the environment.
+    The file contains the policy's class and its arguments, so the algorithm is not needed. It does not contain the
+    wrappers of the environment.
 
     Raises:
-        CheckpointError: If it is no such file, or does not fit the class in it.
-        PolicyError: If the wrappers do not fit the policy.
+        CheckpointError: If the file is not such a checkpoint, or its weights do not match its policy class.
+        PolicyError: If the wrappers do not match the policy.
     """
     data, weights = _load(Path(path))
     if vecnormalize is None and data.get("_last_original_obs") is not None:
         raise CheckpointError(
-            f"{path} was trained with a VecNormalize, which it does not hold. Give vecnormalize= (the object, or the "
-            "file that its save() wrote); False exports the policy without it."
+            f"{path} was trained with a VecNormalize, but does not contain it. Give vecnormalize= (the object, or the "
+            "file that its save() wrote), or vecnormalize=False to export the policy without it."
         )
     with torch.random.fork_rng(devices=[]):
         policy = _build(data, path)
@@ -108,14 +108,14 @@ def actor_from_checkpoint(
 
 
 def _require_library_inference(model: Any, policy: Any) -> None:
-    """Refuse classes that do something of their own where the library makes actions of what the network gives."""
+    """Raise if a class overrides how the library turns the network's result into actions."""
     for owner, methods in ((model, ("predict",)), (policy, _AROUND_THE_NETWORK)):
         for name in methods:
             home = getattr(getattr(type(owner), name, None), "__module__", "") or ""
             if home and not home.startswith(("stable_baselines3.", "sb3_contrib.")):
                 raise PolicyError(
-                    f"{type(owner).__name__} has a {name}() of its own ({home}), which would not be in the file: only "
-                    "what _predict() of the policy computes is. Move it there, or into the environment."
+                    f"{type(owner).__name__} overrides {name}() ({home}), which would not be part of the file: only "
+                    "_predict() of the policy is exported. Move the code there, or into the environment."
                 )
 
 
@@ -123,11 +123,13 @@ def _load(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """The description of the policy and its weights."""
     save_util = library("stable_baselines3.common.save_util", "sb3")
     if not path.is_file():
-        raise CheckpointError(f"There is no checkpoint {path}.")
+        raise CheckpointError(f"Checkpoint not found: {path}.")
     names = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
     if "data" not in names:
-        found = ", ".join(names[:6]) or "no zip file"
-        raise CheckpointError(f"{path} is no checkpoint of Stable-Baselines3: looked for data in a zip, found {found}.")
+        found = ", ".join(names[:6]) or "a file that is not a zip"
+        raise CheckpointError(
+            f"{path} is not a checkpoint of Stable-Baselines3: looked for data in a zip, found {found}."
+        )
     try:
         data, params, _ = save_util.load_from_zip_file(path, device="cpu")
     except Exception as error:
@@ -135,12 +137,12 @@ def _load(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     missing = [key for key in _OF_A_CHECKPOINT if key not in (data or {})]
     missing += [] if params and "policy" in params else ["policy.pth"]
     if missing:
-        raise CheckpointError(f"{path} is no checkpoint of Stable-Baselines3: it has no {', '.join(missing)}.")
+        raise CheckpointError(f"{path} is not a checkpoint of Stable-Baselines3: it has no {', '.join(missing)}.")
     return data, params["policy"]
 
 
 def _build(data: dict[str, Any], path: str | Path) -> Any:
-    """A new policy of the class and with the arguments that a checkpoint has."""
+    """Create a policy from the class and the arguments in a checkpoint."""
     utils = library("stable_baselines3.common.vec_env.patch_gym", "sb3")
     spaces = [utils._convert_space(data[key]) for key in ("observation_space", "action_space")]
     arguments = {name: value for name, value in (data.get("policy_kwargs") or {}).items() if name != "device"}
@@ -149,29 +151,31 @@ def _build(data: dict[str, Any], path: str | Path) -> Any:
         arguments.setdefault("use_sde", data["use_sde"])
     architecture = arguments.get("net_arch")
     if isinstance(architecture, list) and architecture and isinstance(architecture[0], dict):
-        arguments["net_arch"] = architecture[0]  # as releases before 1.8 saved it
+        arguments["net_arch"] = architecture[0]  # format of releases before 1.8
     schedule = [lambda _: 0.0] if "lr_schedule" in takes else []
     try:
         return data["policy_class"](*spaces, *schedule, **arguments)
     except Exception as error:
         raise CheckpointError(
-            f"{path}: the {data['policy_class']} that it describes cannot be made: {type(error).__name__}: {error}"
+            f"{path}: the policy class {data['policy_class']} cannot be created: {type(error).__name__}: {error}"
         ) from error
 
 
 def _vecnormalize(source: Any) -> Any:
-    """A VecNormalize, or the one that a file holds."""
+    """A VecNormalize, loaded if the source is a path."""
     if source is None or source is False:
         return source
     if isinstance(source, str | Path):
         path = Path(source)
         if not path.is_file():
-            raise CheckpointError(f"There is no file {path} with a VecNormalize.")
+            raise CheckpointError(f"VecNormalize file not found: {path}.")
         library("stable_baselines3.common.vec_env", "sb3")
         try:
             source = pickle.loads(path.read_bytes())
         except Exception as error:
-            raise CheckpointError(f"{path} holds no VecNormalize: {type(error).__name__}: {error}") from error
+            raise CheckpointError(
+                f"{path} cannot be loaded as a VecNormalize: {type(error).__name__}: {error}"
+            ) from error
     for name in ("norm_obs", "clip_obs", "epsilon"):
         attribute(source, name, what=f"`{name}` of a VecNormalize")
     return source

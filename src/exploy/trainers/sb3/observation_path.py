@@ -1,4 +1,4 @@
-"""What is done to one observation on its way from the environment to the policy."""
+"""The processing of one observation between the environment and the policy."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ CHANNELS_TO_THE_FRONT = (2, 0, 1)
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a VecNormalize knows of one observation."""
+    """The statistics of a VecNormalize for one observation."""
 
     mean: np.ndarray
     var: np.ndarray
@@ -24,7 +24,7 @@ class Statistics:
 
 
 class Transpose(torch.nn.Module):
-    """Moves the channels of images from the last place to the first."""
+    """Moves the channels of images from the last axis to the first."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Transpose a batch of images."""
@@ -32,26 +32,26 @@ class Transpose(torch.nn.Module):
 
 
 class FrameStack(torch.nn.Module):
-    """Puts the last frames together, the newest last; before the first frame there are zeros."""
+    """Stacks the last frames, newest last. Frames before the first one are zeros."""
 
     def __init__(self, count: int, axis: int):
         super().__init__()
         self.count = count
-        self.axis = axis  # of a batch
+        self.axis = axis  # with the batch axis counted
 
     def forward(self, x: torch.Tensor, earlier: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The stacked frames, and those of them that the next step needs."""
+        """Return the stacked frames, and the frames that the next step needs."""
         stacked = torch.cat([earlier, x], dim=self.axis)
         size = x.shape[self.axis]
         return stacked, stacked.narrow(self.axis, size, size * (self.count - 1))
 
 
 class ObservationPath(torch.nn.Module):
-    """The way of one observation: its port, what is done to it in turn, and what is remembered for that.
+    """The processing of one observation: its port, its steps in order, and their states.
 
     Args:
         port: The port of the raw observation.
-        shape: The shape of one raw observation; `shape` is later that of what the policy gets.
+        shape: The shape of one raw observation. Each added step updates the attribute `shape`.
     """
 
     def __init__(self, port: PolicyInput, shape: tuple[int, ...]):
@@ -63,27 +63,27 @@ class ObservationPath(torch.nn.Module):
         self.states: list[PolicyState] = []
 
     def normalize(self, statistics: Statistics) -> None:
-        """Normalise from here on, in double precision as the library does.
+        """Append normalisation in double precision, as the library does.
 
         Raises:
-            PolicyError: If the statistics are of observations of another shape.
+            PolicyError: If the statistics have a different shape than the observation.
         """
         if statistics.mean.shape != self.shape:
             raise PolicyError(
                 f"The VecNormalize has statistics of shape {statistics.mean.shape}, but the observation "
-                f"{self.port.name!r} has shape {self.shape} there. Give the one that belongs to this policy."
+                f"{self.port.name!r} has shape {self.shape} at this point. Give the VecNormalize of this policy."
             )
         mean, variance = (torch.from_numpy(np.array(item, np.float64)) for item in (statistics.mean, statistics.var))
         self.steps.append(Normalization(mean, (variance + statistics.epsilon).sqrt(), statistics.clip))
         self.dtype = torch.float32
 
     def transpose(self) -> None:
-        """Move channels to the front from here on."""
+        """Append a move of the channels to the front."""
         self.steps.append(Transpose())
         self.shape = tuple(self.shape[axis] for axis in CHANNELS_TO_THE_FRONT)
 
     def stack(self, count: int, axis: int) -> None:
-        """Stack frames along an axis of one observation from here on."""
+        """Append frame stacking along an axis of one observation."""
         name = "frames" if self.port.name == OBS else f"frames_{self.port.name}"
         name += f"_{len(self.states) + 1}" if self.states else ""
         earlier = resized(self.shape, axis, self.shape[axis] * (count - 1))
@@ -92,7 +92,7 @@ class ObservationPath(torch.nn.Module):
         self.states.append(PolicyState(name, (BATCH, *earlier), self.dtype))
 
     def forward(self, x: torch.Tensor, states: Tensors) -> tuple[torch.Tensor, Tensors]:
-        """What the policy gets from a raw observation, and what is to be remembered."""
+        """Return the observation for the policy, and the states for the next step."""
         kept: list[torch.Tensor] = []
         for step in self.steps:
             if isinstance(step, FrameStack):
@@ -104,7 +104,7 @@ class ObservationPath(torch.nn.Module):
 
 
 def resized(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
-    """A shape with another size along one axis."""
+    """A shape with the size along one axis replaced."""
     sizes = list(shape)
     sizes[axis] = size
     return tuple(sizes)

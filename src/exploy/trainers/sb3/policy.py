@@ -1,4 +1,4 @@
-"""The policy of an algorithm of Stable-Baselines3 with all that `predict()` does around it."""
+"""The policy of a Stable-Baselines3 algorithm, including all processing of `predict()`."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ ACTION_MASKS = "action_masks"
 
 
 class Sb3Policy(Policy):
-    """Raw observations in, what `predict(deterministic=True)` gives out.
+    """Computes the actions of `predict(deterministic=True)` from raw observations.
 
     Args:
-        policy: A copy of the algorithm's policy; it is changed.
-        paths: What is done to observations before the policy gets them.
+        policy: A copy of the algorithm's policy. The copy is modified.
+        paths: The processing of each observation before the policy.
     """
 
     def __init__(self, policy: Any, paths: Paths):
@@ -52,7 +52,7 @@ class Sb3Policy(Policy):
         return (self._to_space(actions),), frames
 
     def _observation(self, inputs: Tensors, states: Tensors) -> tuple[Any, Tensors]:
-        """What the policy gets, and the frames to remember."""
+        """The observation for the policy, and the frames for the next step."""
         found: dict[str | None, torch.Tensor] = {}
         kept: list[torch.Tensor] = []
         for key, path, raw in zip(self._keys, self.paths, inputs, strict=False):
@@ -79,7 +79,7 @@ class Sb3Policy(Policy):
 
 
 def _one_step(features: torch.Tensor, states: Tensors, starts: torch.Tensor, lstm: Any) -> tuple[torch.Tensor, Tensors]:
-    """One step of the recurrent network; episodes start from zeros, which is the file's memory at its start."""
+    """One step of the recurrent network. `starts` is not needed: the file's memory starts from zeros."""
     return rnn_step(lstm, features, states)
 
 
@@ -88,13 +88,14 @@ def _recurrent_states(policy: Any) -> list[PolicyState]:
 
 
 def _action_masks(policy: Any) -> list[PolicyInput]:
-    """The port for masks, where the policy takes some."""
+    """The port for action masks, if the policy takes them."""
     distribution = getattr(policy, "action_dist", None)
     if not hasattr(distribution, "apply_masking"):
         return []
     sizes = getattr(distribution, "action_dims", getattr(distribution, "action_dim", None))
     if sizes is None:
         raise PolicyError(
-            f"The masks of {type(distribution).__name__} are of unknown size: looked for `action_dims`, `action_dim`."
+            f"The size of the action masks of {type(distribution).__name__} is unknown: looked for `action_dims` "
+            "and `action_dim`."
         )
     return [PolicyInput(ACTION_MASKS, (BATCH, int(np.sum(sizes))), torch.bool)]

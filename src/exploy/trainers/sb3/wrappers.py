@@ -1,4 +1,4 @@
-"""Reads off the vectorised wrappers around an environment what they do to observations."""
+"""Reads from VecEnv wrappers what they do to observations."""
 
 import importlib
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from exploy.errors import PolicyError
 from exploy.policy.policy import BATCH, PolicyInput
 from exploy.trainers.sb3.observation_path import OBS, ObservationPath, Statistics, resized
 
-Paths = dict[str | None, ObservationPath]  # by the key under which the policy reads it; None if there is none
+Paths = dict[str | None, ObservationPath]  # by the policy's observation key; None if observations are not a Dict
 
 _LEAVE_OBSERVATIONS_ALONE = ("VecMonitor", "VecCheckNan", "VecVideoRecorder")
 _KNOWN = ("VecNormalize", "VecTransposeImage", "VecFrameStack", "VecExtractDictObs", *_LEAVE_OBSERVATIONS_ALONE)
@@ -20,17 +20,17 @@ _KNOWN = ("VecNormalize", "VecTransposeImage", "VecFrameStack", "VecExtractDictO
 def observation_paths(
     policy_space: Any, env: Any, vecnormalize: Any, frame_stack: int | None, transpose_images: bool | None
 ) -> Paths:
-    """The ways of all observations, from what the environment tells, or else from what the user says.
+    """The processing of all observations, from the environment's wrappers or from the given options.
 
     Args:
         policy_space: The observation space of the policy.
-        env: The outermost wrapper around the vectorised environment; None if there is no environment.
-        vecnormalize: A VecNormalize; takes the place of the environment's own.
-        frame_stack: Number of frames that are stacked.
-        transpose_images: Whether channels of images are moved to the front.
+        env: The outermost wrapper of the vectorised environment. None if there is no environment.
+        vecnormalize: A VecNormalize that replaces the one of the environment.
+        frame_stack: Number of stacked frames.
+        transpose_images: Whether the channels of images are moved to the front.
 
     Raises:
-        PolicyError: If something is not known, or does not fit the policy.
+        PolicyError: If the processing is unknown, or does not match the policy.
     """
     if env is not None and frame_stack is None and transpose_images is None:
         paths = _from_environment(env, vecnormalize)
@@ -42,20 +42,20 @@ def observation_paths(
     found = {key: path.shape for key, path in paths.items()}
     if found != expected:
         raise PolicyError(
-            f"Behind the wrappers, observations have the shapes {_in_words(found)}, but the policy reads "
-            f"{_in_words(expected)}. Say what the wrappers do by vecnormalize=, frame_stack= and transpose_images=."
+            f"After the wrappers, observations have the shapes {_in_words(found)}, but the policy reads "
+            f"{_in_words(expected)}. Describe the wrappers with vecnormalize=, frame_stack= and transpose_images=."
         )
     return paths
 
 
 def _from_environment(env: Any, vecnormalize: Any) -> Paths:
-    """From the innermost wrapper on."""
+    """The processing of all wrappers, from the innermost to the outermost."""
     wrappers = list(_wrappers(env))[::-1]
     names = [_known_name(wrapper) for wrapper in wrappers]
     paths = _raw_paths((wrappers[0].venv if wrappers else env).observation_space)
     for name, wrapper in zip(names, wrappers, strict=True):
         if name == "VecNormalize":
-            _normalize(paths, wrapper if vecnormalize is None else vecnormalize)  # False says that there is none
+            _normalize(paths, wrapper if vecnormalize is None else vecnormalize)  # False disables it
         elif name == "VecTransposeImage" and not wrapper.skip:
             is_dictionary = None not in paths
             for key in wrapper.image_space_keys if is_dictionary else [None]:
@@ -74,7 +74,7 @@ def _from_environment(env: Any, vecnormalize: Any) -> Paths:
 def _from_options(
     policy_space: Any, vecnormalize: Any, frame_stack: int | None, transpose_images: bool | None
 ) -> Paths:
-    """Frames are stacked, then transposed; they are normalised where the shape of the statistics fits first."""
+    """Stack frames, then transpose. Normalise at the first point where the shape of the statistics matches."""
     count = _validated_frame_stack(frame_stack)
     if not isinstance(transpose_images, bool | None):
         raise PolicyError(f"transpose_images must be True or False, got {transpose_images!r}.")
@@ -83,16 +83,16 @@ def _from_options(
         is_image = _is_channels_first_image(space)
         if is_image and transpose_images is None:
             raise PolicyError(
-                f"The policy reads {key or OBS!r} as images with their channels first, and nothing tells how they "
-                "come: say transpose_images=True if they have their channels last, as gymnasium's environments have "
-                "them, else transpose_images=False."
+                f"The policy reads {key or OBS!r} as images with channels first, but the layout of the raw images is "
+                "unknown. Give transpose_images=True if their channels are last, as in gymnasium's environments, or "
+                "transpose_images=False."
             )
         is_transposed = is_image and bool(transpose_images)
         axis = 0 if is_image and not is_transposed else -1
         if count > 1 and not is_image and len(_shape(space)) > 1:
             raise PolicyError(
-                f"The policy reads {key or OBS!r} of shape {_shape(space)}, and nothing tells along which axis its "
-                "frames are stacked. Export the live algorithm with its environment."
+                f"The policy reads {key or OBS!r} of shape {_shape(space)}, but the axis along which its frames are "
+                "stacked is unknown. Export the live algorithm with its environment."
             )
         shape = _shape_before(_shape(space), count, axis, is_transposed, key)
         paths[key] = path = ObservationPath(_port(key, space, shape), shape)
@@ -108,24 +108,24 @@ def _from_options(
 
 
 def _wrappers(env: Any) -> Iterator[Any]:
-    """All wrappers around a vectorised environment, from the outermost on."""
+    """All wrappers of a vectorised environment, starting with the outermost."""
     while hasattr(env, "venv"):
         yield env
         env = env.venv
 
 
 def _known_name(wrapper: Any) -> str:
-    """The name of a wrapper of the library's own.
+    """The name of a supported wrapper of the library.
 
     Raises:
-        PolicyError: If it is another one, so that nobody knows what it does to observations.
+        PolicyError: If the wrapper is not supported, because what it does to observations is unknown.
     """
     name = type(wrapper).__name__
     if name in _KNOWN and type(wrapper).__module__.startswith("stable_baselines3."):
         return name
     raise PolicyError(
-        f"The environment has the wrapper {name}, and nothing tells what it does to observations. Take it off "
-        "(model.env = …), or say what the others do by vecnormalize=, frame_stack= and transpose_images=."
+        f"The environment has the wrapper {name}, and what it does to observations is unknown. Remove it "
+        "(model.env = …), or describe the other wrappers with vecnormalize=, frame_stack= and transpose_images=."
     )
 
 
@@ -137,7 +137,7 @@ def _normalize(paths: Paths, vecnormalize: Any) -> None:
 
 
 def _normalize_if_it_fits(path: ObservationPath, statistics: Statistics | None) -> Statistics | None:
-    """Normalise with statistics of the shape that observations have by now; gives back those that are left."""
+    """Normalise if the statistics match the current shape. Return the statistics if they were not used."""
     if statistics is None or statistics.mean.shape != path.shape:
         return statistics
     path.normalize(statistics)
@@ -145,7 +145,7 @@ def _normalize_if_it_fits(path: ObservationPath, statistics: Statistics | None) 
 
 
 def _statistics(vecnormalize: Any, key: str | None) -> Statistics | None:
-    """What a VecNormalize applies to an observation; None if it leaves that alone."""
+    """The statistics that a VecNormalize applies to an observation, or None if it does not normalise it."""
     if not vecnormalize or not vecnormalize.norm_obs:
         return None
     running = vecnormalize.obs_rms
@@ -154,7 +154,7 @@ def _statistics(vecnormalize: Any, key: str | None) -> Statistics | None:
         is_dictionary = isinstance(running, dict)
         raise PolicyError(
             f"The VecNormalize is for observations that are {kinds[not is_dictionary]}, but the policy reads "
-            f"{kinds[is_dictionary]}. Give the one that belongs to this policy."
+            f"{kinds[is_dictionary]}. Give the VecNormalize of this policy."
         )
     if key is not None:
         if key not in (vecnormalize.norm_obs_keys or ()):
@@ -170,7 +170,7 @@ def _raw_paths(space: Any) -> Paths:
 def _by_key(space: Any) -> dict[str | None, Any]:
     spaces = getattr(space, "spaces", None)
     if isinstance(spaces, tuple | list):
-        raise PolicyError("Tuple observation spaces are not supported by Stable-Baselines3.")
+        raise PolicyError("Stable-Baselines3 does not support Tuple observation spaces. Use a Dict or Box space.")
     return dict(spaces.items()) if spaces is not None else {None: space}
 
 
@@ -194,11 +194,11 @@ def _is_channels_first_image(space: Any) -> bool:
 def _shape_before(
     shape: tuple[int, ...], count: int, axis: int, is_transposed: bool, key: str | None
 ) -> tuple[int, ...]:
-    """The shape of one raw observation, from the one that the policy reads."""
+    """The shape of one raw observation, computed from the shape that the policy reads."""
     if is_transposed:
         shape = (*shape[1:], shape[0])
     if count > 1 and (not shape or shape[axis] % count):
-        raise PolicyError(f"The policy reads {key or OBS!r} of shape {shape}, which is not {count} frames stacked.")
+        raise PolicyError(f"The policy reads {key or OBS!r} of shape {shape}, which cannot be {count} stacked frames.")
     return resized(shape, axis, shape[axis] // count) if count > 1 else shape
 
 
@@ -206,7 +206,7 @@ def _validated_frame_stack(count: int | None) -> int:
     if count is None:
         return 1
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise PolicyError(f"frame_stack must be the number of frames, got {count!r}.")
+        raise PolicyError(f"frame_stack must be an integer of 1 or more, got {count!r}.")
     return count
 
 

@@ -1,9 +1,9 @@
-"""Policies of skrl (its PyTorch part): agents, runners, models and checkpoints.
+"""skrl policies (PyTorch only), from agents, runners, models and checkpoints.
 
-The reference is the evaluation of skrl's trainers: `mean_actions` of the agent's `act()` where there are some, and the
-actions otherwise. Heads that skrl samples from even there (categorical ones) give their most likely action. The model
-itself is called, on a copy, so that custom models and models shared between roles work. A policy that was trained
-with mixed precision is exported in single precision.
+The reference is the evaluation of skrl's trainers: `mean_actions` of the agent's `act()` if present, otherwise the
+actions. Categorical heads, which skrl samples from even in evaluation, return their most likely action. A copy of the
+model itself is called, so custom models and models shared between roles work. A policy that was trained with mixed
+precision is exported in single precision.
 """
 
 from exploy.trainers.skrl.export import (

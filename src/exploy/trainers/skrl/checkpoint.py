@@ -1,4 +1,4 @@
-"""Builds policies of skrl from checkpoints, which hold weights and no architecture."""
+"""Builds skrl policies from checkpoints, which contain weights but no architecture."""
 
 import contextlib
 import io
@@ -22,10 +22,10 @@ from exploy.trainers.skrl.policy import Parts, policy_of, require_supported
 def from_model_and_weights(
     loaded: dict[str, Any], path: str | Path, role: str, policy: Any, preprocessor: Any, state_preprocessor: Any
 ) -> Policy:
-    """A policy from the user's model and preprocessors, with the weights of a checkpoint, all on copies.
+    """A policy from copies of the given model and preprocessors, with the weights of a checkpoint.
 
     Raises:
-        CheckpointError: If the weights do not fit, or a preprocessor is missing or too many.
+        CheckpointError: If the weights do not match, or a preprocessor is missing or unexpected.
         PolicyError: If the model is not supported.
     """
     require_supported(policy, role)
@@ -43,18 +43,18 @@ def from_model_and_weights(
 
 
 def _with_weights(loaded: dict[str, Any], path: str | Path, key: str, given: Any, option: str) -> Any:
-    """A copy of a preprocessor with the weights of a checkpoint; both have one, or none does."""
+    """A copy of a preprocessor with the weights of a checkpoint, or None if neither is present."""
     if key not in loaded and given is None:
         return None
     if key not in loaded:
-        raise CheckpointError(f"{path} holds no {key!r}, but {option}= is given; leave it out.")
+        raise CheckpointError(f"{path} contains no {key!r}, but {option}= is given. Leave it out.")
     if given is None:
         raise CheckpointError(
-            f"{path} holds the statistics of a {key!r}, but not its epsilon and clip threshold. Give {option}= (for "
-            "example a RunningStandardScaler), built as for the training."
+            f"{path} contains the statistics of a {key!r}, but not its epsilon and clip threshold. Give {option}= (for "
+            "example a RunningStandardScaler), created as for the training."
         )
     if not isinstance(given, torch.nn.Module):
-        raise CheckpointError(f"{option}= must be a torch.nn.Module that takes the weights of {key!r}, got {given!r}.")
+        raise CheckpointError(f"{option}= must be a torch.nn.Module with the parameters of {key!r}, got {given!r}.")
     copied = own_copy(given)
     load_into(copied, loaded[key], path, f"the {type(given).__name__} of {option}=")
     return copied
@@ -65,7 +65,7 @@ def build_agent(config: dict[str, Any], role: str, observation_space: Any, state
     missing = [*_missing_in(config, role)]
     missing += ["observation_space="] * (observation_space is None) + ["action_space="] * (action_space is None)
     if missing:
-        raise CheckpointError(f"To build the policy, this is missing: {', '.join(missing)}.")
+        raise CheckpointError(f"The policy cannot be built. Missing: {', '.join(missing)}.")
     runner_class = library("skrl.utils.runner.torch", "skrl").Runner
     environment = SimpleNamespace(
         observation_space=observation_space,
@@ -85,7 +85,7 @@ def build_agent(config: dict[str, Any], role: str, observation_space: Any, state
             return runner._generate_agent(environment, plain_copy(config), models)
     except Exception as error:
         raise CheckpointError(
-            f"skrl cannot build the agent of this configuration: {type(error).__name__}: {error}"
+            f"skrl cannot build the agent from this configuration: {type(error).__name__}: {error}"
         ) from error
 
 
@@ -109,15 +109,17 @@ def load_agent(agent: Any, loaded: dict[str, Any], path: str | Path, role: str) 
     """Load the weights of a checkpoint into the policy and the preprocessors of an agent.
 
     Raises:
-        CheckpointError: If they do not fit, or one of both has a part that the other has not.
+        CheckpointError: If the weights do not match, or only one of agent and checkpoint has a preprocessor.
     """
-    modules = attribute(agent, "checkpoint_modules", what="modules that a checkpoint holds")
+    modules = attribute(agent, "checkpoint_modules", what="checkpoint modules")
     for name in (role, "observation_preprocessor", "state_preprocessor"):
         module = modules.get(name)
         if (module is None) != (name not in loaded):
             there, lacks = (
                 ("the checkpoint", "configuration") if module is None else ("the configuration", "checkpoint")
             )
-            raise CheckpointError(f"{path}: {there} has a {name!r} that the {lacks} does not have.")
+            raise CheckpointError(
+                f"{path}: {there} has a {name!r}, but the {lacks} does not. Give the configuration of this checkpoint."
+            )
         if module is not None:
             load_into(module, loaded[name], path, f"the {name} of the configuration")

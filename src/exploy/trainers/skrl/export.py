@@ -1,4 +1,4 @@
-"""From an agent, runner, model or checkpoint of skrl to an actor and to a file."""
+"""Converts a skrl agent, runner, model or checkpoint to an actor or a file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,28 +26,28 @@ from exploy.trainers.skrl.policy import (
 
 
 def actor_from_runner(runner: Any) -> Policy:
-    """The policy of the agent of a skrl Runner.
+    """The policy of the agent in a skrl Runner.
 
     Raises:
-        PolicyError: If it is no runner, or for the reasons of `actor_from_agent()`.
+        PolicyError: If it is not a runner, or as in `actor_from_agent()`.
     """
     return actor_from_agent(attribute(runner, "agent", what="agent of skrl"))
 
 
 def actor_from_agent(agent: Any) -> Policy:
-    """The policy of a skrl agent with its preprocessors: of its `policy`, or the best action of its `q_network`.
+    """The policy of a skrl agent with its preprocessors: its `policy`, or the best action of its `q_network`.
 
-    Observations come in as `obs`, or part by part under the keys of their space, and `states` where the policy reads
-    them. An agent that adds exploration noise clips the actions after it; the noise is left out, the clipping is kept.
+    The inputs are `obs`, or one input per key of the observation space, and `states` if the policy reads them. An agent
+    with exploration noise clips its noisy actions. The noise is not exported, the clipping is.
 
     Raises:
-        PolicyError: If it is no agent of skrl's PyTorch part, has several agents inside, or its model is not supported.
+        PolicyError: If it is not a PyTorch agent of skrl, is a multi-agent, or its model is not supported.
     """
     if has(agent, "possible_agents", "policies"):
         names = ", ".join(map(str, agent.possible_agents))
         raise PolicyError(
-            f"{type(agent).__name__} has a policy for each of {names}; a file holds one. Export them one by one: "
-            "actor_from_model(agent.policies[name], preprocessor=agent._observation_preprocessor[name])."
+            f"{type(agent).__name__} has a policy for each of {names}, but a file contains one policy. Export them "
+            "one by one: actor_from_model(agent.policies[name], preprocessor=agent._observation_preprocessor[name])."
         )
     role = Q_NETWORK if has(agent, Q_NETWORK) else POLICY
     model = attribute(agent, POLICY, Q_NETWORK, what="policy of skrl")
@@ -74,17 +74,17 @@ def actor_from_model(
     observation_space: Any = None,
     role: str = POLICY,
 ) -> Policy:
-    """The policy of a skrl model alone.
+    """The policy of a skrl model without its agent.
 
     Args:
         model: The model, on any device.
         preprocessor: The agent's preprocessor of observations, if it has one.
         state_preprocessor: The agent's preprocessor of states, if it has one and the model reads states.
-        observation_space: The space of observations, where the model does not hold it.
-        role: What the agent uses the model for: "policy", or "q_network" for the action of the highest value.
+        observation_space: The observation space, if the model does not have it.
+        role: What the agent uses the model for: "policy", or "q_network" for the action with the highest value.
 
     Raises:
-        PolicyError: If it is no model of skrl's PyTorch part, is not supported, or does not fit its preprocessor.
+        PolicyError: If it is not a PyTorch model of skrl, is not supported, or does not match its preprocessor.
     """
     held = getattr(model, "observation_space", None)
     space = held if observation_space is None else observation_space
@@ -102,24 +102,23 @@ def actor_from_checkpoint(
     state_space: Any = None,
     action_space: Any = None,
 ) -> Policy:
-    """The policy of a checkpoint that `agent.save()` or a trainer wrote; it holds weights and no architecture.
+    """The policy of a checkpoint that `agent.save()` or a trainer wrote. It contains weights but no architecture.
 
     Args:
         path: The checkpoint; only tensors and plain values are read.
         config: The configuration of skrl's Runner (a dictionary, or the path of its YAML file), from which skrl builds
-            the agent as it did for the training; skrl evaluates expressions in it, so use only your own. Needs
+            the agent as for the training. skrl evaluates expressions in it, so only use files that you trust. Requires
             `observation_space` and `action_space`.
-        policy: Instead of it, the model, built by the code that built it for the training. The weights are loaded
-            into a copy.
-        preprocessor: With `policy`: a preprocessor of observations, built as for the training.
-        state_preprocessor: With `policy`: a preprocessor of states, built as for the training.
-        observation_space: With `config`: the space of observations that the training had.
-        state_space: With `config`: the space of states, if the training had one.
-        action_space: With `config`: the space of actions that the training had.
+        policy: Instead of `config`: the model, created as for the training. The weights are loaded into a copy.
+        preprocessor: With `policy`: a preprocessor of observations, created as for the training.
+        state_preprocessor: With `policy`: a preprocessor of states, created as for the training.
+        observation_space: With `config`: the observation space of the training.
+        state_space: With `config`: the state space of the training, if any.
+        action_space: With `config`: the action space of the training.
 
     Raises:
-        CheckpointError: If it is no checkpoint of skrl, does not fit, or something that it does not hold is missing.
-        PolicyError: For the reasons of `actor_from_agent()`.
+        CheckpointError: If the file is not a checkpoint of skrl, does not match, or an argument is missing.
+        PolicyError: As in `actor_from_agent()`.
     """
     loaded = load_tensors(path)
     role = next((name for name in (POLICY, Q_NETWORK) if name in loaded), POLICY)
@@ -128,13 +127,15 @@ def actor_from_checkpoint(
         return from_model_and_weights(loaded, path, role, policy, preprocessor, state_preprocessor)
     if config is None or policy is not None:
         raise CheckpointError(
-            f"{path} holds weights and no architecture. Give policy= (the model, built as for the training), or "
-            "config= (the configuration of skrl's Runner) with observation_space= and action_space=; not both."
+            f"{path} contains weights but no architecture. Give policy= (the model, created as for the training) or "
+            "config= (the configuration of skrl's Runner) with observation_space= and action_space=, but not both."
         )
     given = {"preprocessor=": preprocessor, "state_preprocessor=": state_preprocessor}
     unused = [name for name, value in given.items() if value is not None]
     if unused:
-        raise CheckpointError(f"{' and '.join(unused)} belongs to policy=; with config=, skrl builds it from there.")
+        raise CheckpointError(
+            f"{' and '.join(unused)} belongs to policy=. With config=, skrl builds it from the configuration."
+        )
     agent = build_agent(read_configuration(config, "skrl"), role, observation_space, state_space, action_space)
     load_agent(agent, loaded, path, role)
     return actor_from_agent(agent)
@@ -153,16 +154,16 @@ def export_policy(
     action_space: Any = None,
     **options: Unpack[policy_export.ExportOptions],
 ) -> Path:
-    """Export a policy of skrl as one ONNX file.
+    """Export a skrl policy to one ONNX file.
 
     Args:
         source: An agent, a runner, a model, or the path of a checkpoint.
         path: The file to write.
         config: For a checkpoint, see `actor_from_checkpoint()`.
-        policy: For a checkpoint, see there.
+        policy: For a checkpoint, see `actor_from_checkpoint()`.
         preprocessor: For a checkpoint with `policy`, or a model.
         state_preprocessor: For a checkpoint with `policy`, or a model.
-        observation_space: For a checkpoint with `config`, or a model that does not hold it.
+        observation_space: For a checkpoint with `config`, or a model that does not have it.
         state_space: For a checkpoint with `config`.
         action_space: For a checkpoint with `config`.
         **options: See `exploy.driver.policy_export.export_policy()`.
@@ -171,9 +172,9 @@ def export_policy(
         The path of the file.
 
     Raises:
-        PolicyError: If the source cannot be exported, or options are given that it does not take.
-        CheckpointError: For the reasons of `actor_from_checkpoint()`.
-        ExployError: For the reasons of `exploy.driver.policy_export.export_policy()`.
+        PolicyError: If the source cannot be exported, or arguments are given that do not apply to it.
+        CheckpointError: As in `actor_from_checkpoint()`.
+        ExployError: As in `exploy.driver.policy_export.export_policy()`.
     """
     extras = {
         "config": config,
@@ -192,13 +193,15 @@ def _actor(source: Any, given: dict[str, Any]) -> Policy:
     if isinstance(source, str | Path):
         unused = sorted({"observation_space", "state_space", "action_space"} & set(given)) if "policy" in given else []
         if unused:
-            raise CheckpointError(f"{', '.join(unused)} belongs to config=; with policy=, the model holds its spaces.")
+            raise CheckpointError(
+                f"{', '.join(unused)} belongs to config=. With policy=, the model has its own spaces. Leave it out."
+            )
         return actor_from_checkpoint(source, **given)
     is_model = isinstance(source, torch.nn.Module)
     takes = {"preprocessor", "state_preprocessor", "observation_space"} if is_model else set()
     unknown = sorted(set(given) - takes)
     if unknown:
-        raise PolicyError(f"A {type(source).__name__} holds its own {', '.join(unknown)}; leave it out.")
+        raise PolicyError(f"A {type(source).__name__} has its own {', '.join(unknown)}. Leave it out.")
     if is_model:
         return actor_from_model(source, **given)
     return actor_from_runner(source) if has(source, "agent", "trainer") else actor_from_agent(source)

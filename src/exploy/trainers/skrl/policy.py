@@ -1,4 +1,4 @@
-"""A model of skrl with its preprocessors, as a pure step."""
+"""A skrl model with its preprocessors, as a pure step."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _SAMPLED = {"GaussianMixin", "MultivariateGaussianMixin", "CategoricalMixin", "M
 
 @dataclass
 class Parts:
-    """What a policy of skrl is made of, as it was found."""
+    """The parts of a skrl policy, before they are copied."""
 
     model: Any
     role: str
@@ -39,7 +39,7 @@ class Parts:
 
 
 class SkrlPolicy(Policy):
-    """A model of skrl with its preprocessors."""
+    """A skrl model with its preprocessors."""
 
     def __init__(self, parts: Parts, *, reads_states: bool):
         observed = list(leaves(parts.observation_space, "obs"))
@@ -93,7 +93,7 @@ class SkrlPolicy(Policy):
 
 
 def policy_of(parts: Parts) -> Policy:
-    """A policy on copies; it reads states only where its model does."""
+    """A policy from copies of the parts. It reads states only if its model does."""
     require_supported(parts.model, parts.role)
     model = own_copy(parts.model)
     model.device = torch.device("cpu")
@@ -114,14 +114,14 @@ def policy_of(parts: Parts) -> Policy:
             policy, failure = with_states, failure_with_states
     if failure is not None:
         raise PolicyError(
-            f"{type(parts.model).__name__}.act() fails on observations of its space with role={parts.role!r}: "
+            f"{type(parts.model).__name__}.act() fails on observations from its space with role={parts.role!r}: "
             f"{type(failure).__name__}: {failure}"
         ) from failure
     return policy.eval()
 
 
 def _depends_on_states(policy: SkrlPolicy) -> bool:
-    """Whether other states give other actions."""
+    """Whether different states give different actions."""
     inputs, memories = trial_inputs(policy)
     observed = policy._observed
     others = (*inputs[:observed], *(value + 1 for value in inputs[observed:]))
@@ -131,25 +131,25 @@ def _depends_on_states(policy: SkrlPolicy) -> bool:
 
 
 def require_supported(model: Any, role: str) -> None:
-    """Refuse models that cannot be exported, or not in that role.
+    """Raise if a model cannot be exported, or not in that role.
 
     Raises:
-        PolicyError: With what it is and what it should be.
+        PolicyError: With what was expected and what was given.
     """
     name = type(model).__name__
     if not isinstance(model, torch.nn.Module) or not has(model, "act", "compute"):
         raise PolicyError(
-            f"A {type(model).__module__}.{name} is no model of skrl's PyTorch part: it must be a torch.nn.Module "
+            f"A {type(model).__module__}.{name} is not a PyTorch model of skrl: it must be a torch.nn.Module "
             "with `act` and `compute`."
         )
     mixins = {base.__name__ for base in type(model).__mro__}
     if "TabularMixin" in mixins:
-        raise PolicyError(f"{name} is a table and no network; tabular models are not exported.")
+        raise PolicyError(f"{name} is a tabular model, which cannot be exported. Export a model with a network.")
     if role not in (POLICY, Q_NETWORK):
         raise PolicyError(f"role must be {POLICY!r} or {Q_NETWORK!r}, got {role!r}.")
     if role == POLICY and mixins & {"DeterministicMixin"} and not mixins & _SAMPLED and _is_discrete(model):
         raise PolicyError(
-            f"{name} gives a value for each of the actions of {model.action_space}. If it is the Q-network of its "
+            f"{name} returns a value for each action of {model.action_space}. If it is the Q-network of its "
             f"agent, give role={Q_NETWORK!r}."
         )
 
@@ -159,7 +159,7 @@ def _is_discrete(model: Any) -> bool:
 
 
 def knows_states(model: Any) -> bool:
-    """Whether a model tells observations from states, as skrl does from 2.0; before, observations are `states`."""
+    """Whether a model separates observations and states, as since skrl 2.0. Before, observations are `states`."""
     return hasattr(model, "state_space")
 
 
@@ -167,7 +167,7 @@ def _own_preprocessor(preprocessor: Any) -> Any:
     if preprocessor is None or getattr(preprocessor, "__name__", "") == "_empty_preprocessor":
         return None
     if not callable(preprocessor):
-        raise PolicyError(f"A preprocessor of skrl can be called; got a {type(preprocessor).__name__}.")
+        raise PolicyError(f"A skrl preprocessor must be callable, got a {type(preprocessor).__name__}.")
     return own_copy(preprocessor) if isinstance(preprocessor, torch.nn.Module) else preprocessor
 
 
@@ -189,7 +189,7 @@ def _specified_sizes(model: Any) -> list[tuple[int, ...]]:
     sizes = specification.get("rnn", {}).get("sizes", [])
     if any(len(size) != 3 for size in sizes):
         raise PolicyError(
-            f"{type(model).__name__}.get_specification() must give sizes of (layers, environments, features) for each "
-            f"recurrent state, got {sizes}."
+            f"{type(model).__name__}.get_specification() must return sizes of (layers, environments, features) for "
+            f"each recurrent state, got {sizes}."
         )
     return [tuple(map(int, size)) for size in sizes]

@@ -1,4 +1,4 @@
-"""The parts of skrl's spaces, each with a port of its own."""
+"""The parts of a skrl space. Each part becomes one port."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from exploy.trainers.common.libraries import library
 
 @dataclass(frozen=True)
 class Leaf:
-    """A part of a space: its port, and the type that skrl gives to it."""
+    """A part of a space: its port, and the dtype that skrl converts it to."""
 
     port: PolicyInput
     dtype: torch.dtype
@@ -22,7 +22,7 @@ class Leaf:
 
 
 def leaves(space: Any, name: str, *, inside: bool = False) -> Iterator[Leaf]:
-    """The parts of a space in the order in which skrl flattens them."""
+    """The parts of a space, in the order in which skrl flattens them."""
     if isinstance(space, int | tuple | list):
         shape = (space,) if isinstance(space, int) else tuple(space)
         yield _leaf(name, shape, torch.float32)
@@ -42,7 +42,7 @@ def leaves(space: Any, name: str, *, inside: bool = False) -> Iterator[Leaf]:
         yield _leaf(name, space.shape, torch.int64, torch.int32, int(space.nvec.min()))
     else:
         raise PolicyError(
-            f"The space of {name!r} must be a Box, Discrete, MultiDiscrete, Dict or Tuple of gymnasium, or a size; "
+            f"The space of {name!r} must be a Box, Discrete, MultiDiscrete, Dict or Tuple of gymnasium, or a size, "
             f"got {space!r}."
         )
 
@@ -59,5 +59,5 @@ def _leaf(
 
 
 def _port_dtype(box: Any) -> torch.dtype:
-    """Images stay bytes; skrl makes single precision of all the rest, and of them after that."""
+    """The dtype of the port: uint8 for images, float32 for all other values."""
     return torch.uint8 if str(box.dtype) == "uint8" else torch.float32

@@ -1,9 +1,9 @@
-"""Policies of TorchRL: tensordict modules of any make, with the transforms of their environment around them.
+"""TorchRL policies: any tensordict modules, with the transforms of their environment.
 
-The reference is the policy itself, called on a tensordict under `set_exploration_type`, behind the transforms as the
-environment applies them. Ports have the names of the keys, nested ones joined with `_`: `("agents", "observation")` is
-`agents_observation`. Hidden states are memories, and `is_init` is an input that the controller sets after a reset.
-Environment transforms become part of the file; neither torchvision nor an environment is needed to export them.
+The reference is the policy itself, called on a tensordict under `set_exploration_type`, after the transforms as the
+environment applies them. Ports have the names of the keys. Nested keys are joined with `_`: `("agents", "observation")`
+becomes `agents_observation`. Hidden states are memories, and `is_init` is an input that the controller sets after a
+reset. Environment transforms become part of the file. Exporting them needs neither torchvision nor an environment.
 """
 
 from exploy.trainers.torchrl.environment import TorchRlEnvironment

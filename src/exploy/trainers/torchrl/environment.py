@@ -1,4 +1,4 @@
-"""A TorchRL environment with its transforms, for the exporter of whole environments."""
+"""A TorchRL environment with its transforms, for the environment exporter."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,21 +19,21 @@ _TOLERANCE = 1e-5
 
 
 class TorchRlEnvironment(ExportableEnvironment):
-    """What the transforms of a TransformedEnv do to observations and actions, beside the environment itself.
+    """The transforms of a TransformedEnv as an exportable environment.
 
-    Inputs are what the base environment gives, by the names of its keys; the output is the action that the base
-    environment gets; memories are what the transforms remember. While it steps, the observations are compared with
-    those of the environment's own transforms.
+    The inputs are the observations of the base environment, named by their keys. The output is the action that the base
+    environment receives. The memories are the states of the transforms. In each step, the observations are compared
+    with those of the environment's own transforms.
 
     Args:
-        env: A TransformedEnv of one robot: without batch dimensions, or with a batch size of 1.
+        env: A TransformedEnv for one robot: without batch dimensions, or with a batch size of 1.
         observation_key: The key that the policy reads.
         action_key: The key of the actions.
-        observation_names: A name for each element of the observation; numbered if not given.
+        observation_names: A name for each element of the observation. Default: numbered names.
 
     Raises:
-        InvalidEnvironmentError: If it is not a TransformedEnv, has several robots, or normalises with running values.
-        PolicyError: If one of its transforms cannot be exported, or its base environment lacks a key.
+        InvalidEnvironmentError: If it is not a TransformedEnv, has several robots, or updates running statistics.
+        PolicyError: If a transform cannot be exported, or a key is missing in the base environment.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class TorchRlEnvironment(ExportableEnvironment):
         self._register()
 
     def compute_observations(self) -> torch.Tensor:
-        """What the transforms make of the raw observations."""
+        """Apply the transforms to the raw observations."""
         observations, remembered = self._computed()
         for key, value in remembered.items():
             self._kept[key][...] = value
@@ -79,7 +79,7 @@ class TorchRlEnvironment(ExportableEnvironment):
         self._targets = self._to_base(actions)
 
     def apply_actions(self) -> None:
-        """Hand over the actions."""
+        """Copy the processed actions to the output."""
         self._applied = self._targets.clone()
 
     def prepare_export(self) -> None:
@@ -96,12 +96,12 @@ class TorchRlEnvironment(ExportableEnvironment):
         return self._empty_actions.clone()
 
     def metadata(self) -> dict[str, Any]:
-        """What the environment is."""
+        """The class name of the base environment."""
         return {"environment": str(type(self._live.base_env).__name__)}
 
     @property
     def decimation(self) -> int:
-        """The base environment is stepped once in a policy step, whatever frames it skips inside."""
+        """Always 1: the base environment is stepped once per policy step, even if it skips frames internally."""
         return 1
 
     def register_evaluation_hooks(
@@ -110,14 +110,14 @@ class TorchRlEnvironment(ExportableEnvironment):
         reset: Callable[[], None],
         evaluate_substep: Callable[[int], None],
     ) -> None:
-        """Keep three functions to call while the environment steps."""
+        """Store the three functions that are called while the environment steps."""
         self._on_update, self._on_reset, self._on_sub_step = update, reset, evaluate_substep
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
-        """Step the environment, and reset it where an episode ends.
+        """Step the environment, and reset it if the episode ends.
 
         Raises:
-            InvalidEnvironmentError: If the environment's own transforms give another observation.
+            InvalidEnvironmentError: If the environment's own transforms return a different observation.
         """
         with torch.no_grad():
             self.process_actions(actions)
@@ -134,14 +134,14 @@ class TorchRlEnvironment(ExportableEnvironment):
             return self._compared(self.compute_observations()), False
 
     def get_observation_names(self) -> list[str]:
-        """The names that were given, or numbers."""
+        """The given names, or numbered names."""
         return list(self._names)
 
     def observations_reset(self) -> torch.Tensor:
         """The observations of the current state.
 
         Raises:
-            InvalidEnvironmentError: If the environment's own transforms give another observation.
+            InvalidEnvironmentError: If the environment's own transforms return a different observation.
         """
         self._is_in_step &= self._is_fresh or not self._kept
         self._is_fresh = False
@@ -179,9 +179,9 @@ class TorchRlEnvironment(ExportableEnvironment):
         own = self._own_observations()
         if self._is_in_step and not torch.allclose(observations, own, rtol=_TOLERANCE, atol=_TOLERANCE):
             raise InvalidEnvironmentError(
-                f"The transforms of the environment give {port_name(self._observation)!r} as {own}, their form in a "
-                f"file gives {observations}. A transform of your own may keep a state, or something else steps the "
-                "environment."
+                f"The transforms of the environment return {port_name(self._observation)!r} = {own}, but the exported "
+                f"transforms return {observations}. Check for a custom transform that keeps a state, and for other "
+                "code that steps the environment."
             )
         return observations
 
@@ -198,36 +198,38 @@ def _require_suitable(env: Any) -> None:
     envs = library("torchrl.envs", EXTRA)
     if not isinstance(env, envs.TransformedEnv):
         raise InvalidEnvironmentError(
-            f"A TransformedEnv of torchrl is needed, got {type(env).__name__}. Wrap it: TransformedEnv(env)."
+            f"The environment must be a TransformedEnv of torchrl, got {type(env).__name__}. Wrap it: "
+            "TransformedEnv(env)."
         )
     if tuple(env.batch_size) not in ((), (1,)):
         raise InvalidEnvironmentError(
-            f"The environment must have one robot, got a batch size of {tuple(env.batch_size)}."
+            f"The environment must have one robot, got a batch size of {tuple(env.batch_size)}. Use a batch size of "
+            "() or (1,)."
         )
     for part in parts_of(env):
         if type(part).__name__ in RUNNING_NORMALIZATIONS and not part.frozen:
             raise InvalidEnvironmentError(
-                f"{type(part).__name__} changes its statistics with every observation. Freeze it before: env.transform"
-                "[index].freeze()."
+                f"{type(part).__name__} updates its statistics with every observation. Freeze it before the export: "
+                "env.transform[index].freeze()."
             )
 
 
 def _do_nothing(*_: Any) -> None:
-    """What is called where nobody listens."""
+    """The default evaluation hook."""
 
 
 def _noting(env: Any, note: Callable[[Any], None]) -> Any:
-    """The same base environment and transforms, with a transform in front that tells what comes in."""
+    """The same base environment and transforms, with a first transform that passes raw tensordicts to `note`."""
     envs = library("torchrl.envs", EXTRA)
     return envs.TransformedEnv(env.base_env, envs.Compose(observer(note), *(part.clone() for part in parts_of(env))))
 
 
 def _starts(chain: Chain, layout: Layout, raw: dict[Key, torch.Tensor]) -> dict[Key, torch.Tensor]:
-    """What the memories start from, with the shapes that one pass shows."""
+    """The initial values of the memories. Their shapes come from one run of the chain."""
     if chain.flags:
         raise InvalidEnvironmentError(
-            f"The transforms read {listed(chain.flags)}, which an environment has no input for. Export the policy with "
-            "its transforms by export_policy() instead."
+            f"The transforms read {listed(chain.flags)}, which TorchRlEnvironment does not support as an input. Export "
+            "the policy with its transforms with export_policy() instead."
         )
     known = {memory.read: memory.start for memory in chain.memories if memory.start is not None and memory.start.ndim}
     tensordict = chain.run(layout.tensordict(raw | known))

@@ -1,4 +1,4 @@
-"""Exports policies of TorchRL."""
+"""Exports TorchRL policies."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,31 +28,31 @@ def export_policy(
     memories: Memories | None = None,
     **options: Unpack[ExportOptions],
 ) -> Path:
-    """Export a policy of TorchRL alone, with the transforms of its environment.
+    """Export a TorchRL policy with the transforms of its environment, but without the environment.
 
     Args:
-        policy: A TensorDictModule, a TensorDictSequential or another module with keys.
-        example: A tensordict or a dictionary of tensors with all that is read, raw as the base environment gives it:
-            shapes and types are taken from it. Its first batch dimension is the number of robots.
+        policy: A TensorDictModule, a TensorDictSequential or another module with `in_keys` and `out_keys`.
+        example: A tensordict or a dictionary of tensors with all keys that are read, as the base environment returns
+            them. Shapes and dtypes are taken from it. Its first batch dimension is the number of robots.
         path: The file to write.
-        transforms: What the environment does to observations before the policy, and to actions behind it: a transform,
-            several, or the TransformedEnv itself.
+        transforms: The transforms of observations before the policy and of actions after it: one transform, a list of
+            transforms, or the TransformedEnv itself.
         out_keys: The keys of the outputs, the actions first.
-        exploration: An ExplorationType or its name; else what `set_exploration_type` says around the call, else
-            deterministic. With `seed=`, a random one is repeatable.
-        memories: Keys whose value comes back at the next step, besides hidden states of recurrent modules and keys `k`
-            that are read while `("next", k)` is written; or a dictionary {read key: written key}.
+        exploration: An ExplorationType or its name. Default: the type set by `set_exploration_type`, else
+            deterministic. Random exploration is repeatable with `seed=`.
+        memories: Keys whose value is kept for the next step, or a dictionary {read key: written key}. Hidden states of
+            recurrent modules, and keys `k` that are read while `("next", k)` is written, are found automatically.
         **options: See `exploy.driver.policy_export.export_policy()`.
 
     Raises:
-        ExployError: One of its kinds for each thing that can be wrong.
+        ExployError: If the export fails. The subclass gives the kind of failure.
     """
     actor = actor_from_policy(
         policy, example, transforms=transforms, out_keys=out_keys, exploration=exploration, memories=memories
     )
     if options.get("dynamic_batch") and not any(BATCH in item.shape for item in actor.inputs):
         raise PolicyError(
-            "dynamic_batch=True needs an example with a batch dimension for the number of robots: give a tensordict "
+            "dynamic_batch=True needs an example with a batch dimension for the number of robots. Give a tensordict "
             "whose batch_size is not empty, such as example.unsqueeze(0)."
         )
     return export_network(actor, path, **options)
@@ -67,15 +67,15 @@ def actor_from_policy(
     exploration: Any = None,
     memories: Memories | None = None,
 ) -> Policy:
-    """A policy of TorchRL on copies, with its transforms; the arguments are those of `export_policy()`.
+    """A copy of a TorchRL policy with its transforms; see `export_policy()` for the arguments.
 
     Raises:
-        PolicyError: If it cannot be exported; the message names the module, transform or key.
+        PolicyError: If the policy cannot be exported. The message names the module, transform or key.
     """
     require_policy(policy)
     outputs = as_keys(out_keys)
     if not outputs:
-        raise PolicyError("out_keys must name at least one key, the one of the actions first.")
+        raise PolicyError("out_keys must contain at least one key. The key of the actions comes first.")
     kind = exploration_of(exploration)
     layout = Layout(example)
     stages = transform_stages(transforms)

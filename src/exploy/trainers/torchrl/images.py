@@ -1,4 +1,4 @@
-"""Image transforms of TorchRL that call torchvision, without torchvision."""
+"""TorchRL image transforms that use torchvision, implemented without torchvision."""
 
 import math
 from typing import Any
@@ -14,25 +14,25 @@ SMOOTH = ("bilinear", "bicubic")
 
 
 class Resized(torch.nn.Module):
-    """An image of (…, height, width) in another size, as torchvision gives it with antialiasing.
+    """Resizes an image of shape (…, height, width) like torchvision with antialiasing.
 
-    All these are linear along each axis: what `interpolate` does to the numbers of rows, or to unit vectors, tells
-    which rows are taken, or with which weights they are added up.
+    All interpolations are linear along each axis. So `interpolate` is applied once to the row indices (nearest modes)
+    to find the selected rows, or to unit vectors (smooth modes) to find the weights of the rows.
 
     Args:
         size: Height and width of the result.
-        mode: The interpolation.
+        mode: The interpolation mode.
 
     Raises:
-        PolicyError: If the interpolation is another than nearest, nearest-exact, bilinear or bicubic.
+        PolicyError: If the mode is not nearest, nearest-exact, bilinear or bicubic.
     """
 
     def __init__(self, size: tuple[int, int], mode: str):
         super().__init__()
         if mode not in (*NEAREST, *SMOOTH):
             raise PolicyError(
-                f"Resize(interpolation={mode!r}) cannot be exported: only {', '.join((*NEAREST, *SMOOTH))} have a form "
-                "that is the same outside of torchvision."
+                f"Resize(interpolation={mode!r}) cannot be exported. Only {', '.join((*NEAREST, *SMOOTH))} can be "
+                "reproduced without torchvision."
             )
         self.size = size
         self.mode = mode
@@ -51,14 +51,14 @@ class Resized(torch.nn.Module):
         return resized if is_float else self._as_integers(resized, image.dtype)
 
     def of_pixels(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Resize images of (…, height, width, colours), where the interpolation is a nearest one."""
+        """Resize images of shape (…, height, width, colours), for nearest modes only."""
         for axis, size in zip((-3, -2), self.size, strict=True):
             if pixels.shape[axis] != size:
                 pixels = pixels.index_select(pixels.ndim + axis, self._plan(pixels.shape[axis], size))
         return pixels
 
     def _plan(self, size: int, new: int) -> torch.Tensor:
-        """The numbers of the rows to take, or the weights of all rows for each new one; made once for each size."""
+        """The indices of the selected rows, or the weights of all rows for each new row. Cached by size."""
         if (size, new) not in self._plans:
             self._plans[size, new] = _rows(size, new, self.mode) if self.mode in NEAREST else self._weights(size, new)
         return self._plans[size, new]
@@ -80,11 +80,11 @@ def _rows(size: int, new: int, mode: str) -> torch.Tensor:
 
 
 class Cropped(torch.nn.Module):
-    """A part of an image of (…, height, width), around its centre or at a corner; zeros where there is no image.
+    """Crops an image of shape (…, height, width) at its centre or at a corner. Padded with zeros.
 
     Args:
         size: Height and width of the result.
-        corner: Top and left; the centre if not given.
+        corner: Top and left of the crop. Default: the crop is centred.
     """
 
     def __init__(self, size: tuple[int, int], corner: tuple[int, int] | None = None):
@@ -111,11 +111,11 @@ def _missing(size: int, wanted: int) -> list[int]:
 
 
 class ResizedFirst(torch.nn.Module):
-    """`ToTensorImage` of an image that was resized before, which is the same for nearest pixels, and less work.
+    """Resizes before `ToTensorImage`, which is faster and gives the same result for nearest modes.
 
     Args:
-        resized: The resizing.
-        to_tensor: What is done to each pixel.
+        resized: The resize operation.
+        to_tensor: The `ToTensorImage` transform.
     """
 
     def __init__(self, resized: Resized, to_tensor: Any):
@@ -124,12 +124,12 @@ class ResizedFirst(torch.nn.Module):
         self.to_tensor = to_tensor
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Make an image of (…, colours, height, width) from raw pixels of (…, height, width, colours)."""
+        """Convert raw pixels of (…, height, width, colours) to an image of (…, colours, height, width)."""
         return function_of_tensor(self.to_tensor)(self.resized.of_pixels(pixels))
 
 
 class Grey(torch.nn.Module):
-    """An image of (…, red green and blue, height, width) in shades of grey, by one product."""
+    """Converts an image of shape (…, 3, height, width) to greyscale with one matrix product."""
 
     def __init__(self, weights: tuple[float, float, float]):
         super().__init__()
@@ -137,25 +137,25 @@ class Grey(torch.nn.Module):
         self.register_buffer("weights", torch.tensor([weights]))
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
-        """Add up the colours."""
+        """Compute the weighted sum of the colours."""
         values = image if image.is_floating_point() else image.float()
         shades: torch.Tensor = self.weights.to(values.dtype) @ values.flatten(-2)
         return shades.reshape(*shades.shape[:-1], *image.shape[-2:]).to(image.dtype)
 
 
 def grey(transform: Any) -> Grey:
-    """The form of a `GrayScale`, with the weights that it gives to pure colours."""
+    """The exportable form of a `GrayScale`. Its weights are read from its results for pure colours."""
     pure = torch.eye(3).view(3, 3, 1, 1)
     red, green, blue = (float(function_of_tensor(transform)(colour)) for colour in pure)
     return Grey((red, green, blue))
 
 
 def resized(transform: Any) -> Resized:
-    """The form of a `Resize`."""
+    """The exportable form of a `Resize`."""
     return Resized((transform.w, transform.h), str(getattr(transform.interpolation, "value", transform.interpolation)))
 
 
 def cropped(transform: Any) -> Cropped:
-    """The form of a `Crop` or `CenterCrop`."""
+    """The exportable form of a `Crop` or `CenterCrop`."""
     size = (int(transform.w), int(transform.h))
     return Cropped(size, (int(transform.top), int(transform.left)) if hasattr(transform, "top") else None)

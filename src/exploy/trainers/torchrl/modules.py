@@ -1,4 +1,4 @@
-"""Policies as stages: the modules in them, with what they read, write and remember."""
+"""Converts the modules of a policy to stages, with the keys that they read, write and remember."""
 
 from collections.abc import Iterator
 from types import MethodType
@@ -23,14 +23,14 @@ from exploy.trainers.torchrl.transforms import transform_stages
 
 
 def module_stages(module: Any, *, explores: bool) -> Iterator[Stage]:
-    """The stages of a policy, on copies; sequences are taken apart.
+    """The stages of a policy, with copied modules. A sequence becomes one stage per module.
 
     Args:
         module: The module.
         explores: Whether exploration modules change actions.
 
     Raises:
-        PolicyError: If a transform in it has no form.
+        PolicyError: If a transform in it cannot be exported.
     """
     parts = parts_of_sequence(module)
     if isinstance(module, library("torchrl.envs", EXTRA).Transform):
@@ -45,22 +45,22 @@ def module_stages(module: Any, *, explores: bool) -> Iterator[Stage]:
 
 
 def require_policy(policy: Any) -> None:
-    """Refuse what is no module with keys, or was never run.
+    """Raise if a policy is not a module with keys, or was never run.
 
     Raises:
-        PolicyError: With what it is, or with the parameters that have no shape.
+        PolicyError: With the type of the policy, or with the parameters that have no shape.
     """
     if not isinstance(policy, torch.nn.Module) or not has(policy, "in_keys", "out_keys"):
         raise PolicyError(
-            f"A {type(policy).__module__}.{type(policy).__name__} is no policy of TorchRL: it must be a "
+            f"A {type(policy).__module__}.{type(policy).__name__} is not a TorchRL policy: it must be a "
             "TensorDictModule, or another torch.nn.Module with `in_keys` and `out_keys`. Wrap it in "
             'TensorDictModule(module, in_keys=["observation"], out_keys=["action"]).'
         )
     lazy = uninitialized(policy)
     if lazy:
         raise PolicyError(
-            f"The policy was never run: {', '.join(lazy)} has no shape yet. Call it once on an example before the "
-            "export."
+            f"The policy was never run: {', '.join(lazy)} has no shape yet. Call the policy once on an example "
+            "before the export."
         )
 
 
@@ -69,7 +69,7 @@ def _capturable(module: Any) -> Any:
     move_specs_to_cpu(copied)
     for part in copied.modules():
         if getattr(getattr(part, "distribution_class", None), "__name__", "") == "TanhDelta":
-            # The other form of tanh, which differs by 1e-6 where it is saturated, refuses to be captured.
+            # The safe form of tanh cannot be captured. It differs by 1e-6 where tanh is saturated.
             part.distribution_kwargs = {**part.distribution_kwargs, "safe": False}
     _let_recurrent_modules_step(copied)
     fill_multi_agent_networks(copied)
@@ -108,7 +108,7 @@ class _ModuleStage(Block):
 
 
 def _masks_in(module: torch.nn.Module, explores: bool = True) -> set[Key]:
-    """The keys of masks of actions, which not all modules tell among those that they read."""
+    """The keys of action masks, which some modules do not list in their `in_keys`."""
     found = set()
     for part in module.modules():
         key = getattr(part, "action_mask_key", None)
@@ -123,7 +123,7 @@ def _recurrent_modules(module: torch.nn.Module) -> Iterator[Any]:
 
 
 def _hidden_states(module: Any) -> list[MemoryKeys]:
-    """The states of a recurrent module: what it reads and writes after its first key."""
+    """The states of a recurrent module: the keys after the first one in its `in_keys` and `out_keys`."""
     reads = [key for key in as_keys(module.in_keys)[1:] if key != IS_INIT]
     return [
         MemoryKeys(read, written, is_optional=True)
@@ -132,10 +132,10 @@ def _hidden_states(module: Any) -> list[MemoryKeys]:
 
 
 def _let_recurrent_modules_step(module: torch.nn.Module) -> None:
-    """Let the recurrent modules in a copy do single steps for any number of robots, without branches.
+    """Make the recurrent modules of a copy run single steps for any number of robots, without branches.
 
-    The library's own forward also serves whole trajectories: the one of the GRU branches on the flags of resets, and
-    both flatten batches in a way that fixes their size.
+    The library's forward also handles whole trajectories. For the GRU it branches on the reset flags, and for both it
+    flattens batches in a way that fixes their size.
     """
     for part in _recurrent_modules(module):
         part.forward = MethodType(_step, part)
@@ -157,7 +157,7 @@ def _step(self: Any, tensordict: Any) -> Any:
 
 
 def _first_states(module: Any, network: Any, tensordict: Any, value: torch.Tensor) -> list[torch.Tensor]:
-    """The hidden states, or zeros where there are none yet."""
+    """The hidden states, or zeros if they are not set yet."""
     layers = network.num_layers * (2 if network.bidirectional else 1)
     widths = [getattr(network, "proj_size", 0) or network.hidden_size, network.hidden_size]
     found = []

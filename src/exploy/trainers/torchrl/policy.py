@@ -1,4 +1,4 @@
-"""A chain of stages as a policy: how it runs and explores, and what its memories start from."""
+"""A chain of stages as a policy: its execution, its exploration type and the initial values of its memories."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,8 +21,8 @@ class TorchRlPolicy(Policy):
     """Transforms, policy and inverse transforms of TorchRL.
 
     Raises:
-        PolicyError: If the example does not have what is read, the policy fails on it, or what it gives is no function
-            of its inputs although it should be.
+        PolicyError: If a key is missing in the example, the policy fails on it, or a deterministic policy returns
+            different actions for the same inputs.
     """
 
     def __init__(self, chain: Chain, layout: Layout, exploration: Any):
@@ -48,11 +48,11 @@ class TorchRlPolicy(Policy):
         run.require_faithful(self, tuple(values.values()))
 
     def step(self, inputs: Tensors, states: Tensors) -> tuple[Tensors, Tensors]:
-        """Compute outputs and next memories as the environment and the policy do."""
+        """Compute the outputs and the next memories as the environment and the policy do."""
         return self._run(dict(zip(self._keys, (*inputs, *states), strict=True)))
 
     def forward(self, obs: torch.Tensor | Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Compute actions from raw observations, and remember the state; flags of resets can be left out.
+        """Compute actions from raw observations, and keep the state. Reset flags are optional.
 
         Raises:
             ActorError: If the policy reads several inputs and gets one tensor, or one of them is missing.
@@ -68,7 +68,7 @@ class TorchRlPolicy(Policy):
         return actions
 
     def reset(self, dones: torch.Tensor) -> None:
-        """Let the state of those robots whose flag in `dones` (batch_size,) is set start anew."""
+        """Reset the state of the robots whose flag in `dones` (batch_size,) is set."""
         super().reset(dones)
         self._fresh = dones.bool()
 
@@ -89,7 +89,7 @@ class TorchRlPolicy(Policy):
 
 
 class _MaskInput(PolicyInput):
-    """Flags such as those of allowed actions, of which at least one is set: most policies need that."""
+    """Flags such as action masks. At least one flag is set, because most policies need that."""
 
     def draw(self, batch: int, generator: torch.Generator) -> torch.Tensor:
         """Random flags."""
@@ -99,7 +99,7 @@ class _MaskInput(PolicyInput):
 
 
 def _flag(key: Key, layout: Layout) -> torch.Tensor:
-    """A flag of a reset as the example has it, or as `InitTracker` makes it."""
+    """A reset flag with the shape in the example, or with the shape of `InitTracker`."""
     given = layout.get(key)
     sizes = (*layout.batch_size, 1) if given is None else given.shape
     return torch.ones(sizes, dtype=torch.bool)
@@ -114,10 +114,10 @@ def _input(key: Key, value: torch.Tensor, chain: Chain, layout: Layout) -> Polic
 
 
 def _known_starts(chain: Chain, layout: Layout) -> dict[Key, torch.Tensor]:
-    """What memories start from, for all robots of the example; without those whose shape the first step shows.
+    """The initial values of memories for all robots of the example, except where the first step gives the shape.
 
     Raises:
-        PolicyError: If the example does not have one whose shape is known from nowhere else.
+        PolicyError: If the shape of a memory is unknown and the memory is missing in the example.
     """
     starts = {}
     for memory in chain.memories:
@@ -131,7 +131,7 @@ def _known_starts(chain: Chain, layout: Layout) -> dict[Key, torch.Tensor]:
 
 
 def _start(memory: MemoryKeys, given: torch.Tensor | None, layout: Layout) -> torch.Tensor | None:
-    """What a memory starts from for all robots of the example; None if the first step shows its shape."""
+    """The initial value of a memory for all robots of the example. None if the first step gives its shape."""
     start = memory.start
     if given is not None:
         return (
@@ -149,8 +149,8 @@ def _expanded(start: torch.Tensor, shape: tuple[int, ...], memory: MemoryKeys) -
         return start.expand(shape)
     except RuntimeError as error:
         raise PolicyError(
-            f"The memory {shown(memory.read)} has shape {shape} in the example, but starts from values of shape "
-            f"{tuple(start.shape)}."
+            f"The memory {shown(memory.read)} has shape {shape} in the example, but its initial value has shape "
+            f"{tuple(start.shape)}. Give both the same shape."
         ) from error
 
 
@@ -159,12 +159,12 @@ def _state_of(memory: MemoryKeys, start: torch.Tensor | None, result: Any, layou
 
     Args:
         memory: The memory.
-        start: What it starts from, if that is known before the first step.
-        result: What the first step gave.
-        layout: What the example looks like.
+        start: Its initial value, if known before the first step.
+        result: The result of the first step.
+        layout: The layout of the example.
 
     Raises:
-        PolicyError: If its next value has another shape or type.
+        PolicyError: If its next value has a different shape or dtype.
     """
     following = result.get(memory.written)
     if start is None:
@@ -172,20 +172,20 @@ def _state_of(memory: MemoryKeys, start: torch.Tensor | None, result: Any, layou
         start = start.expand(following.shape)
     if start.shape != following.shape or start.dtype != following.dtype:
         raise PolicyError(
-            f"The memory {shown(memory.read)} is read with shape {tuple(start.shape)} and type {start.dtype}, but its "
-            f"next value {shown(memory.written)} has shape {tuple(following.shape)} and type {following.dtype}."
+            f"The memory {shown(memory.read)} is read with shape {tuple(start.shape)} and dtype {start.dtype}, but its "
+            f"next value {shown(memory.written)} has shape {tuple(following.shape)} and dtype {following.dtype}."
         )
     one = start[:1] if layout.batch_dims else start
     return PolicyState(port_name(memory.read), layout.shape(following), following.dtype, one.contiguous().clone())
 
 
 class _Run:
-    """Passes through a chain.
+    """Runs a chain.
 
     Args:
         chain: The stages.
-        layout: What tensordicts look like.
-        exploration: The exploration type that is set meanwhile.
+        layout: The layout of the tensordicts.
+        exploration: The exploration type that is set during a run.
     """
 
     def __init__(self, chain: Chain, layout: Layout, exploration: Any):
@@ -201,13 +201,13 @@ class _Run:
         return outputs, tuple(result.get(memory.written) for memory in self._chain.memories)
 
     def tensordict(self, values: Mapping[Key, torch.Tensor]) -> Any:
-        """All that the stages write."""
+        """The tensordict with everything that the stages write."""
         tensordict = self._layout.tensordict(values)
         with self._set_exploration(self._exploration), self._set_recurrent(False), CapturableCalls():
             return self._chain.run(tensordict)
 
     def on_example(self, values: Mapping[Key, torch.Tensor]) -> Any:
-        """All that the stages write for an example, from a known state of the random generators.
+        """The tensordict that the stages write for an example, with a fixed random seed.
 
         Raises:
             PolicyError: If the policy fails, or an output or a memory is not written.
@@ -226,16 +226,16 @@ class _Run:
         for key in (*self._chain.outputs, *(memory.written for memory in self._chain.memories)):
             if not isinstance(result.get(key, None), torch.Tensor):
                 raise PolicyError(
-                    f"Neither the policy nor its transforms write {shown(key)} as a tensor; they give "
+                    f"Neither the policy nor its transforms write {shown(key)} as a tensor. They write "
                     f"{listed(_leaves(result))}."
                 )
         return result
 
     def require_faithful(self, policy: Policy, inputs: Tensors) -> None:
-        """Refuse a policy that gives no function of its inputs where it should, or that changes while it runs.
+        """Raise if a deterministic policy returns different actions for the same inputs, or if a stage changes.
 
         Raises:
-            PolicyError: With the stages that change, or with what to explore by instead.
+            PolicyError: With the stages that change, or with the exploration type to use instead.
         """
         robots = self._layout.batch_size[0] if self._layout.batch_dims else 1
         states = tuple(state.initial(robots) for state in policy.states)
@@ -251,13 +251,13 @@ class _Run:
         if changed:
             labels = sorted({self._chain.stages[int(name.split(".")[0])].label for name in changed})
             raise PolicyError(
-                f"{', '.join(labels)} changes by itself at each step ({', '.join(changed)}), which a file cannot. "
-                "Freeze it, or write what it remembers to the tensordict and name it in memories=."
+                f"{', '.join(labels)} changes its own state in each step ({', '.join(changed)}), which cannot be "
+                "exported. Freeze it, or write the state to the tensordict and list its key in memories=."
             )
         _require_faithful((results[0], results[1]), self._exploration, _distributions_in(self.stages))
 
     def _kept_by_stages(self) -> dict[str, Any]:
-        """Tensors and numbers of all modules, whether they are registered or not."""
+        """The tensors and numbers of all modules, including those that are not registered."""
         kept: dict[str, Any] = dict(self.stages.named_parameters()) | dict(self.stages.named_buffers())
         for path, module in self.stages.named_modules():
             kept |= {f"{path}.{name}": value for name, value in vars(module).items() if _is_data(value)}
@@ -283,10 +283,10 @@ def _leaves(tensordict: Any) -> list[Key]:
 
 
 def exploration_of(exploration: Any) -> Any:
-    """The exploration type: the one that was given, else the one that is set around the call, else deterministic.
+    """The exploration type: the given one, else the one set by `set_exploration_type`, else deterministic.
 
     Raises:
-        PolicyError: If there is none of that name.
+        PolicyError: If the type is unknown.
     """
     utils = library("torchrl.envs.utils", EXTRA)
     if exploration is None:
@@ -301,7 +301,7 @@ def exploration_of(exploration: Any) -> Any:
 
 
 def is_random(exploration: Any) -> bool:
-    """Whether it draws random numbers."""
+    """Whether an exploration type draws random numbers."""
     return bool(exploration == library("torchrl.envs.utils", EXTRA).ExplorationType.RANDOM)
 
 
@@ -312,29 +312,29 @@ def _distributions_in(module: torch.nn.Module) -> str:
 
 
 def _require_faithful(results: tuple[Any, Any], exploration: Any, heads: str) -> None:
-    """Refuse a policy whose actions are no function of the observations, or no numbers.
+    """Raise if the actions are not a function of the observations, or contain NaN.
 
     Args:
-        results: The actions of two calls with the same inputs, from different random seeds.
-        exploration: The exploration type of both.
+        results: The actions of two calls with the same inputs and different random seeds.
+        exploration: The exploration type of both calls.
         heads: The distributions in the policy.
 
     Raises:
-        PolicyError: With what to choose instead.
+        PolicyError: With the exploration type to use instead.
     """
     if is_random(exploration):
         return
     first, second = results
-    advice = "Choose exploration='deterministic', which every head of TorchRL has a form for."
+    advice = "Use exploration='deterministic', which every TorchRL head supports."
     head = f"its head {heads}" if heads else "it"
     if first.dtype.is_floating_point and bool(torch.isnan(first).any()):
         raise PolicyError(
-            f"Under exploration {exploration.name} the policy gives actions that are no numbers: {head} has no such "
-            f"value. {advice}"
+            f"Under exploration {exploration.name} the policy returns NaN actions: {head} does not support this type. "
+            f"{advice}"
         )
     if not torch.equal(first, second):
         raise PolicyError(
-            f"Under exploration {exploration.name} the policy gives other actions for the same observation each time: "
-            f"{head} has no closed form for it, and TorchRL estimates it from samples. {advice} For a policy that is "
-            "meant to draw random numbers choose exploration='random'."
+            f"Under exploration {exploration.name} the policy returns different actions for the same observation: "
+            f"{head} has no closed form for it, so TorchRL estimates it from samples. {advice} If the policy should "
+            "draw random numbers, use exploration='random'."
         )

@@ -1,6 +1,6 @@
-"""The way from raw observations to actions: its stages, and which of them the outputs depend on.
+"""The stages from raw observations to actions.
 
-Each stage tells the keys that it reads, writes and remembers. `chain_of()` keeps the stages that are needed.
+Each stage has the keys that it reads, writes and remembers. `chain_of()` keeps the stages that the outputs depend on.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,13 +18,13 @@ Pairs = Sequence[tuple[Key, Key]]
 
 @dataclass(frozen=True)
 class MemoryKeys:
-    """A value that is read under one key, and whose next one is written under another.
+    """A value that is read under one key, and whose next value is written under another key.
 
     Args:
-        read: Where it is read.
-        written: Where the next one is found after a step.
-        start: What it starts from, for one robot; zeros if not given.
-        is_optional: Whether the first step works without it.
+        read: The key of the current value.
+        written: The key of the next value after a step.
+        start: The initial value for one robot. Default: zeros.
+        is_optional: Whether the first step works without the value.
     """
 
     read: Key
@@ -37,7 +37,7 @@ class Stage(torch.nn.Module):
     """A function of a tensordict.
 
     Args:
-        label: What it is called in messages.
+        label: The name in messages.
     """
 
     def __init__(self, label: str):
@@ -45,15 +45,15 @@ class Stage(torch.nn.Module):
         self.label = label
 
     def needs(self, wanted: Keys) -> Keys | None:
-        """The keys that must be there before, so that some are there after; None if it has no part in these."""
+        """The keys needed before this stage to have `wanted` after it. None if it writes none of them."""
         raise NotImplementedError
 
     def memories(self) -> list[MemoryKeys]:
-        """What it remembers."""
+        """The memories of this stage."""
         return []
 
     def flags(self) -> set[Key]:
-        """The keys of what tells the first step after a reset."""
+        """The keys of flags that mark the first step after a reset."""
         return set()
 
     def writes(self) -> set[Key]:
@@ -61,12 +61,12 @@ class Stage(torch.nn.Module):
         return set()
 
     def forward(self, tensordict: Any) -> Any:
-        """Run it; may change the tensordict that it gets."""
+        """Run the stage. The given tensordict may be changed."""
         raise NotImplementedError
 
 
 class PerKey(Stage):
-    """One function of a tensor, applied to one key after the other."""
+    """A function of one tensor, applied to several keys."""
 
     def __init__(self, label: str, pairs: Pairs, function: Callable[[torch.Tensor], torch.Tensor]):
         super().__init__(label)
@@ -75,18 +75,18 @@ class PerKey(Stage):
         self.owner = _module_of(function)
 
     def needs(self, wanted: Keys) -> Keys | None:
-        """For each key that is written, the one that it is made of."""
+        """Replace each written key by the key that it is computed from."""
         used = [(read, written) for read, written in self.pairs if written in wanted]
         if not used:
             return None
         return (wanted - {written for _, written in used}) | {read for read, _ in used}
 
     def writes(self) -> set[Key]:
-        """The second ones of the pairs."""
+        """The written keys of the pairs."""
         return {written for _, written in self.pairs}
 
     def forward(self, tensordict: Any) -> Any:
-        """Apply the function to the keys that are there."""
+        """Apply the function to the keys that exist."""
         for read, written in self.pairs:
             value = tensordict.get(read, None)
             if value is not None:
@@ -95,7 +95,7 @@ class PerKey(Stage):
 
 
 class Block(Stage):
-    """A function that reads some keys and writes some others."""
+    """A function that reads and writes fixed sets of keys."""
 
     def __init__(self, label: str, reads: Iterable[Key], writes: Iterable[Key], function: Callable[[Any], Any]):
         super().__init__(label)
@@ -105,13 +105,13 @@ class Block(Stage):
         self.owner = _module_of(function)
 
     def needs(self, wanted: Keys) -> Keys | None:
-        """All that it reads, once one of its keys is wanted."""
+        """All keys that it reads, if one of its written keys is wanted."""
         if not wanted & self._writes:
             return None
         return (wanted - self._writes) | self._reads
 
     def writes(self) -> set[Key]:
-        """What it writes."""
+        """The keys that it writes."""
         return set(self._writes)
 
     def forward(self, tensordict: Any) -> Any:
@@ -120,12 +120,12 @@ class Block(Stage):
 
 
 class Everything(Stage):
-    """A function of the tensordict as a whole.
+    """A function of the whole tensordict.
 
     Args:
-        label: What it is called in messages.
+        label: The name in messages.
         function: The function.
-        has_own_keys: Whether it may read and write keys that it does not tell; otherwise it leaves all what they are.
+        has_own_keys: Whether it may read and write undeclared keys. Otherwise it keeps the set of keys.
     """
 
     def __init__(self, label: str, function: Callable[[Any], Any], *, has_own_keys: bool = False):
@@ -143,13 +143,13 @@ class Everything(Stage):
 
 
 class Provided(Stage):
-    """Values that the environment provides by itself, and that the file therefore has to.
+    """Values that the environment provides, so the file must provide them too.
 
     Args:
-        label: What it is called in messages.
-        remembered: Values that are kept from step to step.
-        flags: Values that tell the first step after a reset.
-        step: The next value of each memory; the same one if not given.
+        label: The name in messages.
+        remembered: Values that are kept between steps.
+        flags: Flags that mark the first step after a reset.
+        step: Computes the next value of each memory. Default: the value does not change.
     """
 
     def __init__(
@@ -165,16 +165,16 @@ class Provided(Stage):
         self._step = step
 
     def needs(self, wanted: Keys) -> Keys | None:
-        """The same keys, where one of them is provided here."""
+        """The same keys, if one of them is provided here."""
         provided = self._flags | {memory.read for memory in self._remembered}
         return wanted if wanted & provided else None
 
     def memories(self) -> list[MemoryKeys]:
-        """What is kept."""
+        """The values that are kept between steps."""
         return list(self._remembered)
 
     def flags(self) -> set[Key]:
-        """What tells the first step."""
+        """The flags that mark the first step."""
         return set(self._flags)
 
     def forward(self, tensordict: Any) -> Any:
@@ -187,13 +187,13 @@ class Provided(Stage):
 
 
 class Refused(Block):
-    """A part that cannot be exported, which matters only where something reads what it writes.
+    """A part that cannot be exported. It is an error only if something reads what it writes.
 
     Args:
-        label: What it is called in messages.
-        reads: What it reads.
-        writes: What it writes.
-        reason: The sentences of the error.
+        label: The name in messages.
+        reads: The keys that it reads.
+        writes: The keys that it writes.
+        reason: The error message.
     """
 
     def __init__(self, label: str, reads: Iterable[Key], writes: Iterable[Key], reason: str):
@@ -202,7 +202,7 @@ class Refused(Block):
 
 
 def _module_of(function: Any) -> torch.nn.Module | None:
-    """The module that a method belongs to, so that its tensors are known as those of the stage."""
+    """The module that a method belongs to. Registering it makes its tensors part of the stage."""
     owner = getattr(function, "__self__", None)
     return owner if isinstance(owner, torch.nn.Module) and not isinstance(function, torch.nn.Module) else None
 
@@ -213,13 +213,13 @@ def _unchanged(tensordict: Any) -> Any:
 
 @dataclass(frozen=True)
 class Chain:
-    """Stages in their order, with what must be given to them.
+    """Stages in order, with their inputs.
 
     Args:
         stages: The stages.
-        readers: For each key that is read from outside, the stage that reads it.
-        memories: What they remember.
-        flags: Keys among those read that tell the first step after a reset.
+        readers: For each key that is not written by a stage before, the stage that reads it.
+        memories: The memories of the stages.
+        flags: The read keys of flags that mark the first step after a reset.
         outputs: The keys of the outputs.
     """
 
@@ -231,27 +231,27 @@ class Chain:
 
     @property
     def observed(self) -> list[Key]:
-        """What must come from an example: neither remembered nor told by the controller."""
+        """The keys that must come from an example: neither memories nor reset flags."""
         kept = {memory.read for memory in self.memories}
         return [key for key in self.readers if key not in kept and key not in self.flags]
 
     def run(self, tensordict: Any) -> Any:
-        """Pass a tensordict through all stages; may change the tensordict that it gets."""
+        """Run all stages on a tensordict. The given tensordict may be changed."""
         for stage in self.stages:
             tensordict = stage(tensordict)
         return tensordict
 
 
 def chain_of(stages: Sequence[Stage], outputs: Sequence[Key], named: Mapping[Key, Key | None]) -> Chain:
-    """Keep the stages that the outputs, or memories that these depend on, come from.
+    """Keep the stages that the outputs, and the memories they need, depend on.
 
     Args:
-        stages: All stages, in their order.
+        stages: All stages, in order.
         outputs: The keys to compute.
-        named: Memories that the user named: where they are read, and where the next value is written if that is known.
+        named: Memories named by the user: the read key, and the written key of the next value or None.
 
     Raises:
-        PolicyError: If a stage that is needed cannot be exported, or a named memory is none.
+        PolicyError: If a needed stage cannot be exported, or a named memory is not read or not written.
     """
     wanted = frozenset(outputs)
     while True:
@@ -268,8 +268,8 @@ def chain_of(stages: Sequence[Stage], outputs: Sequence[Key], named: Mapping[Key
     unread = [key for key in named if key not in readers]
     if unread:
         raise PolicyError(
-            f"memories= names {listed(unread)}, but what the policy reads is {listed(readers)}. "
-            "Name keys that it reads."
+            f"memories= contains {listed(unread)}, but the policy reads {listed(readers)}. "
+            "Use keys that the policy reads."
         )
     _require_written(stages, outputs)
     flags = {key for stage in stages for key in stage.flags()} | {key for key in readers if key[-1:] == IS_INIT}
@@ -281,7 +281,7 @@ def _require_written(stages: Sequence[Stage], outputs: Sequence[Key]) -> None:
     unwritten = [key for key in outputs if key not in written]
     if unwritten and not any(isinstance(stage, Everything) and stage.has_own_keys for stage in stages):
         raise PolicyError(
-            f"out_keys names {listed(unwritten)}, but the policy and its transforms write {listed(written)}."
+            f"out_keys contains {listed(unwritten)}, but the policy and its transforms write {listed(written)}."
         )
 
 
@@ -317,7 +317,7 @@ def _memories(
 
 
 def _merged(first: MemoryKeys | None, second: MemoryKeys) -> MemoryKeys:
-    """What two stages tell of one memory: the one starts it, the other goes on with it."""
+    """Combine two descriptions of one memory: one stage provides the initial value, the other updates it."""
     if first is None:
         return second
     written = first.written if second.written == second.read else second.written
@@ -330,6 +330,6 @@ def _target(key: Key, written: set[Key]) -> Key:
         if target in written:
             return target
     raise PolicyError(
-        f"memories= names {shown(key)}, but nothing writes its next value, neither as {shown((NEXT, *key))} nor as "
+        f"memories= contains {shown(key)}, but no stage writes its next value as {shown((NEXT, *key))} or as "
         f"{shown(key)}. Give a dictionary {{read key: written key}}."
     )

@@ -1,4 +1,4 @@
-"""Tensordicts: their keys, the ports that these become, and tensordicts like an example from single tensors."""
+"""Tensordict keys, their port names, and tensordicts with the layout of an example."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,26 +11,26 @@ from exploy.trainers.common.libraries import library
 
 Key = tuple[str, ...]
 
-EXTRA = "torchrl"  # of exploy, which installs what is needed
+EXTRA = "torchrl"  # the extra of exploy that installs TorchRL
 NEXT = "next"
 IS_INIT: Key = ("is_init",)
 
 
 def as_key(key: Any) -> Key:
-    """A key as a flat tuple of texts.
+    """A key as a flat tuple of strings.
 
     Raises:
-        PolicyError: If it is neither a text nor a tuple of texts.
+        PolicyError: If it is neither a string nor a tuple of strings.
     """
     if isinstance(key, str):
         return (key,)
     if isinstance(key, tuple) and key:
         return tuple(part for item in key for part in as_key(item))
-    raise PolicyError(f"A key of a tensordict is a text or a tuple of texts, got {key!r}.")
+    raise PolicyError(f"A tensordict key must be a string or a tuple of strings, got {key!r}.")
 
 
 def as_keys(keys: Any) -> list[Key]:
-    """Some keys, or one; those called `_`, which nothing is written to, are left out."""
+    """One or several keys as a list. Keys called `_` are dropped, because nothing is written to them."""
     if keys is None:
         return []
     keys = [keys] if isinstance(keys, str) else list(keys)
@@ -43,7 +43,7 @@ def shown(key: Key) -> str:
 
 
 def listed(keys: Iterable[Key]) -> str:
-    """Some keys in a message."""
+    """Several keys as text for a message."""
     return ", ".join(shown(key) for key in sorted(keys)) or "nothing"
 
 
@@ -53,37 +53,37 @@ def port_name(key: Key) -> str:
 
 
 def require_usable_names(keys: Iterable[Key]) -> None:
-    """Refuse keys that cannot become ports.
+    """Raise if keys cannot become ports.
 
     Raises:
-        PolicyError: If a key is no identifier, or two of them would become one port.
+        PolicyError: If a port name is not an identifier, or two keys would become the same port.
     """
     seen: dict[str, Key] = {}
     for key in keys:
         name = port_name(key)
         if not name.isidentifier():
             raise PolicyError(
-                f"The key {shown(key)} would become a port called {name!r}, which is no identifier. Rename it, for "
-                "example by a RenameTransform in the environment."
+                f"The key {shown(key)} would become a port called {name!r}, which is not an identifier. Rename it, for "
+                "example with a RenameTransform in the environment."
             )
         if seen.setdefault(name, key) != key:
             raise PolicyError(
                 f"The keys {shown(seen[name])} and {shown(key)} would both become the port {name!r}. Rename one of "
-                "them, for example by a RenameTransform in the environment."
+                "them, for example with a RenameTransform in the environment."
             )
 
 
 class Layout:
-    """Which tensors an example has, and the batch sizes of its parts.
+    """The tensors of an example, and the batch sizes of its nested tensordicts.
 
     The first batch dimension is the number of robots. An example without batch dimensions, such as a dictionary of
-    tensors or what an environment gives that is not vectorised, is one robot, and its tensors keep their shapes.
+    tensors or a tensordict of a non-vectorised environment, is one robot. Its tensors keep their shapes.
 
     Args:
         example: A tensordict, or a dictionary of tensors.
 
     Raises:
-        PolicyError: If it is neither.
+        PolicyError: If the example is neither of them.
     """
 
     def __init__(self, example: Any):
@@ -106,7 +106,7 @@ class Layout:
 
     @property
     def batch_dims(self) -> int:
-        """The number of batch dimensions; the first one is the number of robots."""
+        """The number of batch dimensions. The first one is the number of robots."""
         return len(self._nodes[()])
 
     @property
@@ -118,17 +118,18 @@ class Layout:
         """A tensor of the example.
 
         Args:
-            key: Its key.
-            reader: What reads it, in the words of the error.
+            key: The key of the tensor.
+            reader: The name of the reader, for the error message.
 
         Raises:
-            PolicyError: If there is none, or something else.
+            PolicyError: If the key is missing or its value is not a tensor.
         """
         if key not in self._values:
             raise PolicyError(
-                f"{reader} reads {shown(key)}, which the example does not have. It has {listed(self._values)}. Give an "
-                "example with all that the policy and its transforms read, such as env.base_env.fake_tensordict(). "
-                "What a function without in_keys and out_keys writes is not known: wrap it in a TensorDictModule."
+                f"{reader} reads {shown(key)}, which is missing in the example. It has {listed(self._values)}. Give an "
+                "example with all keys that the policy and its transforms read, such as "
+                "env.base_env.fake_tensordict(). Wrap functions without in_keys and out_keys in a TensorDictModule, "
+                "because the keys that they write are unknown."
             )
         value = self._values[key]
         if not isinstance(value, torch.Tensor):
@@ -139,16 +140,16 @@ class Layout:
         return value.detach().cpu()
 
     def get(self, key: Key) -> torch.Tensor | None:
-        """A tensor of the example, if it is there."""
+        """A tensor of the example, or None."""
         value = self._values.get(key)
         return value.detach().cpu() if isinstance(value, torch.Tensor) else None
 
     def shape(self, tensor: torch.Tensor) -> Shape:
-        """The shape of a tensor with the number of robots left open."""
+        """The shape of a tensor, with BATCH for the number of robots."""
         return (BATCH, *tensor.shape[1:]) if self.batch_dims else tuple(tensor.shape)
 
     def tensordict(self, values: Mapping[Key, torch.Tensor]) -> Any:
-        """A tensordict of these tensors, with the batch sizes of the example for as many robots as they are for."""
+        """A tensordict of these tensors with the batch sizes of the example, except for the number of robots."""
         robots = next(iter(values.values())).shape[:1] if self.batch_dims else ()
         return self._node((), values, tuple(robots))
 

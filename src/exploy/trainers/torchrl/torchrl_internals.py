@@ -1,15 +1,15 @@
-"""All that depends on how TorchRL is written inside, and not on what it documents.
+"""Everything that depends on undocumented internals of TorchRL.
 
-- Places in its source, a file and a function in it, whose calls of torch get an answer: `ANSWERED_CALLS`.
-- Names of classes that are matched as texts: the sets and tables below. Other texts are public names beside what is
-  done for them: `STAGES_BY_NAME` in transforms.py, single ones there and in modules.py.
+- Functions in its source whose calls of torch are replaced by a fixed result: `ANSWERED_CALLS`.
+- Class names that are matched as strings: the sets and tables below. Public class names are also matched in
+  `STAGES_BY_NAME` of transforms.py, and individually in transforms.py and modules.py.
 - Private attributes and methods of transforms, such as `_call`, `_step` and `_parent`.
 - Private attributes and methods of modules, such as `_empty_net` and `_module_iter`.
 
-No other file of this folder uses a private name of TorchRL. Where a private name is gone, an AttributeError says so.
-Where a place or a class has moved, nothing fails here: the capture refuses the policy later, or a transform is taken
-for one that a user wrote. `tests/trainers/test_torchrl_internals.py` finds all of these with the installed TorchRL, and
-says what to edit.
+No other file in this folder uses private names of TorchRL. A removed private name raises an AttributeError. A renamed
+function or class raises nothing here: the capture fails later, or the transform is treated as a custom transform.
+`tests/trainers/test_torchrl_internals.py` checks all of these names against the installed TorchRL, and says what to
+edit.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ from exploy.trainers.torchrl.tensordicts import EXTRA
 T = TypeVar("T")
 _UNINITIALIZED: Any = (torch.nn.UninitializedParameter, torch.nn.UninitializedBuffer)
 
-# Transforms by the names of their classes.
+# Class names of transforms.
 WITHOUT_PART_IN_A_STEP = {
     "ActionMask",
     "AutoResetTransform",
@@ -52,24 +52,24 @@ WITHOUT_PART_IN_A_STEP = {
 STEPPING_THE_ENVIRONMENT = {"ActionChunkTransform", "MultiAction", "ConditionalSkip", "ConditionalPolicySwitch"}
 STATEFUL = {"NextObservationDelta", "RewardSum", "TargetReturn", "TimeMaxPool", "Timer", "TrajCounter"}
 RUNNING_NORMALIZATIONS = {"VecNorm", "VecNormV2"}
-# Modules: the attribute of a recurrent one that holds its network, and others by the names of their classes.
+# Class names of modules; for recurrent modules with the attribute that holds the network.
 RECURRENT_NETWORKS = {"LSTMModule": "lstm", "GRUModule": "gru"}
 MULTI_AGENT_NETWORK = "MultiAgentNetBase"
 SELECTION_OF_KEYS = "_OutKeysSelect"
 
 
-# ---- calls of torch in TorchRL's source ----
+# ---- torch calls in TorchRL's source ----
 
 
 @dataclass(frozen=True)
 class AnsweredCall:
-    """A call of torch in TorchRL's source that gets an answer instead of being run.
+    """A torch call in TorchRL's source that is replaced by a fixed result.
 
     Args:
-        called: The function of torch.
-        file: The file that calls it, by its path inside of torchrl.
-        function: The qualified name of the function in it; `*.name` is a method of any class.
-        answer: Gives the result from the arguments of the call.
+        called: The torch function.
+        file: The calling file, as a path inside torchrl.
+        function: The qualified name of the calling function. `*.name` is a method of any class.
+        answer: Computes the result from the arguments of the call.
     """
 
     called: Any
@@ -78,7 +78,7 @@ class AnsweredCall:
     answer: Callable[..., Any]
 
     def is_made_by(self, code: CodeType) -> bool:
-        """Whether a function is the one that makes this call."""
+        """Whether a function contains this call."""
         file, name = place_of(code)
         if self.function.startswith("*."):
             name = f"*.{name.rpartition('.')[2]}"
@@ -86,7 +86,7 @@ class AnsweredCall:
 
 
 def place_of(code: CodeType) -> tuple[str, str]:
-    """The path of a function's file inside of torchrl, and the function's qualified name."""
+    """The path of a function's file inside torchrl, and the function's qualified name."""
     return code.co_filename.replace(os.sep, "/").rpartition("/torchrl/")[2], code.co_qualname
 
 
@@ -112,28 +112,32 @@ _ACTORS = "modules/tensordict_module/actors.py"
 _DATA = torch.Tensor.data.__get__  # type: ignore[attr-defined]
 
 ANSWERED_CALLS = (
-    AnsweredCall(torch.Tensor.__bool__, _SPECS, "*.rand", _no),  # no sample is out of range by rounding
-    AnsweredCall(torch.Tensor.__bool__, _SPECS, "*.is_in", _no),  # projecting what is inside changes nothing
+    AnsweredCall(torch.Tensor.__bool__, _SPECS, "*.rand", _no),  # no sample is out of range because of rounding
+    AnsweredCall(torch.Tensor.__bool__, _SPECS, "*.is_in", _no),  # projecting a value that is inside changes nothing
     AnsweredCall(torch.Tensor.__bool__, _SPECS, "*.project", _no),
-    AnsweredCall(torch.Tensor.__bool__, _ACTORS, "DistributionalQValueModule._support_expected", _no),  # none above 0
-    AnsweredCall(torch.multinomial, _SPECS, "*._project", _largest),  # of a vector that is one-hot already
-    AnsweredCall(torch.Tensor.ge, _TRUNCATED_NORMAL, "TruncatedStandardNormal.__init__", _no_flags),  # bounds in order
-    AnsweredCall(_DATA, _TRUNCATED_NORMAL, "TruncatedNormal.icdf", _itself),  # the same where there are no gradients
+    AnsweredCall(
+        torch.Tensor.__bool__, _ACTORS, "DistributionalQValueModule._support_expected", _no
+    ),  # no value is above 0
+    AnsweredCall(torch.multinomial, _SPECS, "*._project", _largest),  # the vector is already one-hot
+    AnsweredCall(
+        torch.Tensor.ge, _TRUNCATED_NORMAL, "TruncatedStandardNormal.__init__", _no_flags
+    ),  # the bounds are in order
+    AnsweredCall(_DATA, _TRUNCATED_NORMAL, "TruncatedNormal.icdf", _itself),  # the same without gradients
 )
 
 
 class CapturableCalls(TorchFunctionMode):
-    """Runs functions of torch that TorchRL calls in a form that can be captured.
+    """Replaces torch calls of TorchRL by forms that can be captured.
 
-    Branches where one answer is right for all values get this answer, what compares constants is computed at once, and
-    functions that a file cannot have are written otherwise. A branch of another version that is not known here is met
-    by the capture, which refuses it.
+    A branch whose result is the same for all values gets this result. Comparisons of constants are computed
+    immediately. Functions without an exportable form are rewritten. An unknown branch of another TorchRL version makes
+    the capture fail.
     """
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run a torch function, or what stands for it."""
+        """Run a torch function or its replacement."""
         kwargs = kwargs or {}
         for call in ANSWERED_CALLS:
             if func == call.called and call.is_made_by(sys._getframe(1).f_code):
@@ -145,7 +149,7 @@ class CapturableCalls(TorchFunctionMode):
 
 
 def _is_constant(value: Any) -> bool:
-    """Whether a value is known while the policy is captured, such as the bounds of actions."""
+    """Whether a value is constant during the capture, such as the bounds of actions."""
     return not isinstance(value, torch.Tensor) or type(value) in (torch.Tensor, torch.nn.Parameter)
 
 
@@ -154,7 +158,7 @@ def _uniform(tensor: torch.Tensor, low: float = 0.0, high: float = 1.0, **_: Any
 
 
 def _sum(tensor: torch.Tensor, dim: Any = None, keepdim: bool = False, **kwargs: Any) -> torch.Tensor:
-    """A sum of flags as flags tells whether one is set, which ONNX has no sum for."""
+    """Compute a sum of flags with a boolean result as `any()`, because ONNX has no such sum."""
     if tensor.dtype != torch.bool or kwargs.get("dtype") != torch.bool or not isinstance(dim, tuple):
         return torch.sum(tensor, **({} if dim is None else {"dim": dim, "keepdim": keepdim}), **kwargs)
     for axis in sorted((axis % tensor.ndim for axis in dim), reverse=True):
@@ -163,7 +167,7 @@ def _sum(tensor: torch.Tensor, dim: Any = None, keepdim: bool = False, **kwargs:
 
 
 def _erfinv(tensor: torch.Tensor) -> torch.Tensor:
-    """The inverse of erf, by Winitzki's formula and two steps of Newton."""
+    """The inverse of erf: Winitzki's approximation and two Newton steps."""
     a = 0.147
     log = torch.log1p(-tensor * tensor)
     half = 2 / (math.pi * a) + log / 2
@@ -186,13 +190,13 @@ _REWRITTEN: dict[Any, Callable[..., torch.Tensor]] = {
 }
 
 
-# ---- copies of what belongs to a training run ----
+# ---- copies of objects of a training run ----
 
 
 def own(module: T) -> T:
-    """A copy on the CPU in evaluation mode, in which tensors without data stay so.
+    """A copy on the CPU in evaluation mode. Tensors without data stay without data.
 
-    Multi-agent networks have such tensors, and transforms that take their values from an environment later.
+    Multi-agent networks have such tensors, and transforms that are initialised by an environment later.
     """
     with _NoDataStaysNoData():
         return own_copy(module)
@@ -205,7 +209,7 @@ def uninitialized(module: torch.nn.Module) -> list[str]:
 
 
 def peek(owner: Any, name: str) -> Any:
-    """An attribute that the library may compute and keep; the object is afterwards as before. None if it fails."""
+    """An attribute, or None if reading it fails. Attributes that the library caches meanwhile are removed again."""
     before = dict(vars(owner))
     try:
         return getattr(owner, name)
@@ -242,7 +246,7 @@ def without_environment(transform: Any) -> Any:
 
 
 def filled_from_environment(transform: Any) -> Any:
-    """A copy without its environment, that has taken from there what it takes from there at its first use."""
+    """A copy without its environment, initialised with the values that it reads from the environment at first use."""
     copied, parent = without_environment(transform), peek(transform, "parent")
     if parent is None:
         return copied
@@ -256,42 +260,42 @@ def filled_from_environment(transform: Any) -> Any:
 
 
 def has_a_step_of_its_own(transform: Any) -> bool:
-    """Whether it does something else to steps than to observations."""
+    """Whether it overrides how it processes a step."""
     return type(transform)._step is not _transform_class()._step
 
 
 def works_by_tensor(transform: Any) -> bool:
-    """Whether it is a function of single tensors; otherwise it is one of the tensordict."""
+    """Whether it is a function of single tensors. Otherwise it is a function of the tensordict."""
     return type(transform)._call is _transform_class()._call
 
 
 def function_of_tensor(transform: Any) -> Callable[[torch.Tensor], torch.Tensor]:
-    """What a transform does to a tensor: a method of the transform."""
+    """The method of a transform that processes a tensor."""
     return transform._apply_transform  # type: ignore[no-any-return]
 
 
 def function_of_tensordict(transform: Any) -> Callable[[Any], Any]:
-    """What a transform does to a tensordict: a method of the transform."""
+    """The method of a transform that processes a tensordict."""
     return transform._call  # type: ignore[no-any-return]
 
 
 def inverts_by_tensor(transform: Any) -> bool:
-    """Whether its inverse is a function of single tensors; otherwise it is one of the tensordict."""
+    """Whether its inverse is a function of single tensors. Otherwise it is a function of the tensordict."""
     return type(transform)._inv_call is _transform_class()._inv_call
 
 
 def inverse_of_tensor(transform: Any) -> Callable[[torch.Tensor], torch.Tensor]:
-    """What a transform does to a tensor on its way to the environment: a method of the transform."""
+    """The method of a transform that processes a tensor sent to the environment."""
     return transform._inv_apply_transform  # type: ignore[no-any-return]
 
 
 def inverse_of_tensordict(transform: Any) -> Callable[[Any], Any]:
-    """What a transform does to a tensordict on its way to the environment: a method of the transform."""
+    """The method of a transform that processes a tensordict sent to the environment."""
     return transform._inv_call  # type: ignore[no-any-return]
 
 
 def observer(note: Callable[[Any], None]) -> Any:
-    """A transform that changes nothing, and calls a function with each tensordict of observations that it gets."""
+    """A transform that changes nothing, but calls a function with each tensordict of observations."""
 
     class Observer(_transform_class()):  # type: ignore[misc]
         def _reset(self, tensordict: Any, tensordict_reset: Any) -> Any:
@@ -313,7 +317,7 @@ def _transform_class() -> Any:
 
 
 def parts_of_sequence(module: Any) -> Iterable[Any] | None:
-    """The modules in a sequence that does nothing but to run them in their order; None if it is something else."""
+    """The modules of a sequence that only runs them in order. None for any other module."""
     sequences = library("tensordict.nn", EXTRA)
     is_plain = (
         isinstance(module, sequences.TensorDictSequential)
@@ -326,7 +330,7 @@ def parts_of_sequence(module: Any) -> Iterable[Any] | None:
 
 
 def recurrent_network(part: Any) -> Any:
-    """The network in a recurrent module of TorchRL; None if it is another module."""
+    """The network in a recurrent module of TorchRL. None for any other module."""
     for base in type(part).__mro__:
         if base.__name__ in RECURRENT_NETWORKS and base.__module__.startswith("torchrl."):
             return getattr(part, RECURRENT_NETWORKS[base.__name__])
@@ -334,16 +338,16 @@ def recurrent_network(part: Any) -> Any:
 
 
 def move_specs_to_cpu(module: torch.nn.Module) -> None:
-    """Move the specs of actions in a copy, which are no tensors of the module, to the CPU."""
+    """Move the action specs in a copy to the CPU. `Module.cpu()` does not move them."""
     for part in module.modules():
         if hasattr(getattr(part, "_spec", None), "to"):
             part._spec = part._spec.to("cpu")
 
 
 def fill_multi_agent_networks(module: torch.nn.Module) -> None:
-    """Give each agent of the multi-agent networks in a copy a network of its own, or all of them the shared one.
+    """Fill the multi-agent networks in a copy with their parameters: one network per agent, or a shared one.
 
-    The library swaps parameters into an empty network at each call, which cannot be captured.
+    The library swaps parameters into an empty network in each call, which cannot be captured.
     """
     for part in list(module.modules()):
         if any(base.__name__ == MULTI_AGENT_NETWORK for base in type(part).__mro__):
@@ -351,7 +355,7 @@ def fill_multi_agent_networks(module: torch.nn.Module) -> None:
 
 
 def _fill(part: Any) -> None:
-    """What the library's own forward uses is replaced: the parameters are in the networks already."""
+    """Replace the attributes that the library's forward uses. The parameters are already in the networks."""
     params = part.params
     if part.share_params:
         part._empty_net = _filled(part._empty_net, params)
@@ -381,14 +385,14 @@ def _replace(part: Any, name: str, value: Any) -> None:
 
 
 class _InPlace:
-    """Stands for parameters that are in their network already."""
+    """A placeholder for parameters that are already in their network."""
 
     def to_module(self, *_: Any, **__: Any) -> Any:
         return contextlib.nullcontext()
 
 
 def _each_agent_by_itself(networks: Any) -> Callable[..., Any]:
-    """What `vmap` over agents gives, agent by agent."""
+    """A replacement for `vmap` over agents that runs one network after the other."""
 
     def run_all(_: Any, in_dims: Any = 0, out_dims: Any = 0, **__: Any) -> Callable[..., torch.Tensor]:
         along = in_dims[1] if isinstance(in_dims, tuple) else in_dims

@@ -1,4 +1,4 @@
-"""Environment transforms as stages: in front of the policy, and inverted behind it."""
+"""Converts environment transforms to stages before the policy, and their inverses to stages after it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,14 +27,14 @@ from exploy.trainers.torchrl.torchrl_internals import (
     works_by_tensor,
 )
 
-_WITHOUT_MEMORY_FORM = "it keeps a state between steps that has no form as a memory of a file"
+_WITHOUT_MEMORY_FORM = "it keeps a state between steps that cannot be stored as a memory of the file"
 
 
 def parts_of(transforms: Any) -> list[Any]:
-    """The single transforms in what a user gave: a transform, several, or an environment that has some.
+    """The single transforms in a transform, a list of transforms, or a transformed environment.
 
     Raises:
-        PolicyError: If it is something else.
+        PolicyError: If it is none of these.
     """
     if transforms is None:
         return []
@@ -48,21 +48,22 @@ def parts_of(transforms: Any) -> list[Any]:
     if isinstance(transforms, envs.Transform):
         return [transforms]
     raise PolicyError(
-        f"transforms must be a torchrl Transform, a list of them or a TransformedEnv, got {type(transforms).__name__}."
+        f"transforms must be a torchrl Transform, a list of Transforms or a TransformedEnv, got "
+        f"{type(transforms).__name__}."
     )
 
 
 def transform_stages(transform: Any) -> list[Stage]:
-    """What a transform does to observations.
+    """The stages of a transform for observations.
 
     Raises:
-        PolicyError: If it has no form, whatever reads it.
+        PolicyError: If it cannot be exported, even if its result is not used.
     """
     return _with_resizes_first([stage for part in parts_of(transform) for stage in _stages_of_one(part)])
 
 
 def _with_resizes_first(stages: list[Stage]) -> list[Stage]:
-    """Resize raw pixels, where the conversion to tensors comes right before it and no pixels are mixed."""
+    """Resize raw pixels first, if the conversion to tensors is directly before a nearest resize."""
     result: list[Stage] = []
     for stage in stages:
         before = result[-1] if result else None
@@ -96,28 +97,28 @@ def _stages_of_one(transform: Any) -> list[Stage]:
 
 
 def _refusal_of(transform: Any, reads: list[Key], writes: list[Key]) -> Stage | None:
-    """What stands for a transform that cannot be exported; None if it can be.
+    """A placeholder stage for a transform that cannot be exported. None if it can be exported.
 
     Args:
         transform: The transform.
-        reads: What it reads.
-        writes: What it writes.
+        reads: The keys that it reads.
+        writes: The keys that it writes.
     """
     name = type(transform).__name__
     lazy = uninitialized(transform)
     if name in STEPPING_THE_ENVIRONMENT:
         reason = (
-            f"{name} steps the environment by itself. Export the policy without it, and do in your loop what it does."
+            f"{name} steps the environment itself. Export the policy without it, and implement it in your control loop."
         )
     elif name in STATEFUL or has_a_step_of_its_own(transform):
         reason = (
-            f"{name} cannot be exported: {_WITHOUT_MEMORY_FORM}. Leave it out of the transforms and give what it "
-            "writes to the file as an input, or compute it in the policy and name it in memories=."
+            f"{name} cannot be exported: {_WITHOUT_MEMORY_FORM}. Leave it out of the transforms and pass its "
+            "result to the file as an input, or compute it in the policy and list its key in memories=."
         )
     elif lazy:
         reason = (
-            f"{name} was never initialised ({', '.join(lazy)} has no shape yet). Reset its environment once, or give "
-            "it its values, before the export."
+            f"{name} was never initialised ({', '.join(lazy)} has no shape yet). Reset its environment once, or set "
+            "its values, before the export."
         )
     else:
         return None
@@ -125,7 +126,7 @@ def _refusal_of(transform: Any, reads: list[Key], writes: list[Key]) -> Stage | 
 
 
 def _as_it_is(transform: Any) -> list[Stage]:
-    """The library's own code, on a copy."""
+    """A stage with a copy of the transform itself."""
     name, copied = type(transform).__name__, without_environment(transform)
     reads, writes = as_keys(peek(transform, "in_keys")), as_keys(peek(transform, "out_keys"))
     if works_by_tensor(copied):
@@ -158,8 +159,8 @@ def _running_normalization(transform: Any) -> list[Stage]:
         fixed = transform.to_observation_norm()
     except Exception as error:
         reason = (
-            f"{name} has no statistics that could be fixed ({type(error).__name__}: {error}). Export after it has seen "
-            "observations; of VecNormV2 use the stateful form."
+            f"{name} has no statistics to export ({type(error).__name__}: {error}). Export it after it has seen "
+            "observations. For VecNormV2, use the stateful form."
         )
         return [Refused(name, reads, writes, reason)]
     return transform_stages(fixed)
@@ -168,7 +169,14 @@ def _running_normalization(transform: Any) -> list[Stage]:
 def _frames(transform: Any) -> list[Stage]:
     if getattr(transform, "future", False) or getattr(transform, "as_inverse", False):
         reads, writes = as_keys(transform.in_keys), as_keys(transform.out_keys)
-        return [Refused("CatFrames", reads, writes, "CatFrames of the future, or as an inverse, is not for policies.")]
+        return [
+            Refused(
+                "CatFrames",
+                reads,
+                writes,
+                "CatFrames with future=True or as_inverse=True cannot be exported. Leave it out of the transforms.",
+            )
+        ]
     return [StackedFrames(transform, read, written) for read, written in _pairs(transform)]
 
 
@@ -189,7 +197,7 @@ def _starts(transform: Any) -> list[Stage]:
         key = as_key(key)
         if transform.random:
             reason = (
-                f"TensorDictPrimer(random=True) draws what {shown(key)} starts from, which a file cannot. "
+                f"TensorDictPrimer(random=True) draws the initial value of {shown(key)}, which cannot be exported. "
                 "Give it a default_value."
             )
             stages.append(Refused("TensorDictPrimer", [key], [key], reason))
@@ -268,11 +276,11 @@ STAGES_BY_NAME: dict[str, Callable[[Any], list[Stage]]] = {
 
 
 def inverse_stages(transforms: Any, action: Key) -> list[Stage]:
-    """What the transforms do to actions, the last one first.
+    """The stages of the transforms for actions. The last transform comes first.
 
     Args:
         transforms: The transforms.
-        action: The key of the actions, for transforms that name none.
+        action: The key of the actions, for transforms without keys.
     """
     return [stage for part in reversed(parts_of(transforms)) for stage in _inverse_of_one(part, action)]
 
@@ -299,7 +307,9 @@ def _inverse_of_one(transform: Any, action: Key) -> list[Stage]:
     if inverts_by_tensor(copied):
         return [PerKey(label, list(zip(reads, writes, strict=True)), inverse_of_tensor(copied))]
     if name == "ActionDiscretizer" and not hasattr(copied, "intervals"):
-        reason = "ActionDiscretizer was never initialised: read the action_spec of its environment once."
+        reason = (
+            "ActionDiscretizer was never initialised. Read the action_spec of its environment once before the export."
+        )
         return [Refused(name, reads, writes, reason)]
     return [Block(label, reads, writes, inverse_of_tensordict(copied))]
 
@@ -309,7 +319,7 @@ def _reshaped_to(batch_size: tuple[int, ...]) -> Callable[[Any], Any]:
 
 
 class _Affine(torch.nn.Module):
-    """What `ObservationNorm` computes.
+    """The computation of `ObservationNorm`.
 
     Args:
         transform: The `ObservationNorm`.
@@ -329,21 +339,21 @@ class _Affine(torch.nn.Module):
 
 
 class _Inverted(_Affine):
-    """What `ObservationNorm` computes backwards."""
+    """The inverse of `ObservationNorm`."""
 
     def forward(self, value: torch.Tensor) -> torch.Tensor:
         return value * self.scale + self.loc if self.is_standard else (value - self.loc) / self.scale
 
 
 class StackedFrames(Stage):
-    """The last frames of an observation behind each other, as `CatFrames` gives them.
+    """Concatenates the last frames of an observation, like `CatFrames`.
 
-    After a reset all frames are the first one (padding "same") or a constant (padding "constant").
+    After a reset, all frames are copies of the first one (padding "same") or a constant (padding "constant").
 
     Args:
         transform: The `CatFrames`.
         read: The key of the observation.
-        written: The key of the frames.
+        written: The key of the concatenated frames.
     """
 
     def __init__(self, transform: Any, read: Key, written: Key):
@@ -356,23 +366,23 @@ class StackedFrames(Stage):
         self._started = (*read[:-1], f"{read[-1]}_started")
 
     def needs(self, wanted: Keys) -> Keys | None:
-        """The observation, and what is remembered."""
+        """The observation and the memories."""
         if self._written not in wanted:
             return None
         return (wanted - self.writes()) | {self._read} | {memory.read for memory in self.memories()}
 
     def memories(self) -> list[MemoryKeys]:
-        """The frames, and whether there have been some since the reset."""
+        """The frames and, for padding "same", whether a frame was seen since the reset."""
         frames = MemoryKeys(self._frames, (NEXT, *self._frames), torch.tensor(self._padding), is_optional=True)
         started = MemoryKeys(self._started, (NEXT, *self._started), is_optional=True)
         return [frames, started] if self._is_same else [frames]
 
     def writes(self) -> set[Key]:
-        """The frames, now and for the next step."""
+        """The frames for the policy and for the next step."""
         return {self._written, *(memory.written for memory in self.memories())}
 
     def forward(self, tensordict: Any) -> Any:
-        """Add a frame and drop the oldest one."""
+        """Append the new frame and drop the oldest one."""
         frame = tensordict.get(self._read)
         repeats = [self._count if axis == frame.ndim + self._dim else 1 for axis in range(frame.ndim)]
         frames = tensordict.get(self._frames, None)
