@@ -1,1 +1,1 @@
-"""Measurements, each as a ratio of things that were timed in turn within one run."""
+"""Benchmarks. Results are ratios of candidates that are timed alternately within one run."""

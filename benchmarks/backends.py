@@ -1,6 +1,6 @@
-"""Policies of TorchRL: eager, and exported for each backend; latency, cold start, memory and size.
+"""Compares TorchRL policies in eager mode and exported for each backend: latency, cold start, memory and size.
 
-One thread on every side, interleaved rounds in one process; cold start and memory in processes of their own.
+All candidates use one thread, in interleaved rounds in one process. Cold start and memory use separate processes.
 
     python -m benchmarks.backends
 """
@@ -47,7 +47,7 @@ print(json.dumps([seconds, int(resident.split()[1]) / 1024]))
 
 
 class Transformer(torch.nn.Module):
-    """Actions from the last 16 observations of a robot."""
+    """Computes actions from the last 16 observations of a robot."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Transformer(torch.nn.Module):
         self.head = torch.nn.Linear(64, 12)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Actions from a history."""
+        """Compute actions from a history."""
         actions: torch.Tensor = self.head(self.encoder(self.embed(x))[..., -1, :])
         return actions
 
@@ -97,7 +97,7 @@ POLICIES: dict[str, Callable[[], tuple[Any, dict[str, torch.Tensor], Any]]] = {
 
 
 def eager_of(policy: Any, example: dict[str, torch.Tensor], transforms: Any) -> Callable[[], None]:
-    """The policy as TorchRL runs it: a tensordict in, the same tensordict with the action out."""
+    """The policy as TorchRL runs it: it takes a tensordict and adds the action to it."""
     policy = policy.eval()
     state = dict(example)
 
@@ -112,7 +112,7 @@ def eager_of(policy: Any, example: dict[str, torch.Tensor], transforms: Any) -> 
 
 
 def batch_size_of(example: dict[str, torch.Tensor]) -> list[int]:
-    """Environments of gymnasium give single images; robots are a batch of one."""
+    """The batch size: none for single images of gymnasium environments, one for robots."""
     return [] if "pixels" in example else [1]
 
 
@@ -133,7 +133,7 @@ def durations(run: Callable[[], None]) -> list[float]:
 
 
 def cold_start(path: Path, needs: str) -> tuple[float, float]:
-    """Seconds from the start of a process to the first action, and the most memory that it has used, in MB."""
+    """Seconds from the start of a process to the first action, and its peak memory in MB."""
     arguments = [sys.executable, "-c", _COLD_START, str(path), str(time.time()), needs]
     result = subprocess.run(arguments, capture_output=True, text=True, check=True)
     seconds, megabytes = json.loads(result.stdout)

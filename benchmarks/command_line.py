@@ -1,4 +1,4 @@
-"""How long the command line takes to start."""
+"""Measures the start time of the command line."""
 
 import statistics
 import subprocess
@@ -11,7 +11,7 @@ EXPLOY = Path(sys.executable).with_name("exploy")
 
 
 def seconds(*arguments: str) -> float:
-    """Median time of a command, from the start of its process to its end."""
+    """Median run time of a command's process."""
     times = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
@@ -21,8 +21,8 @@ def seconds(*arguments: str) -> float:
 
 
 def main() -> None:
-    """Measure and print."""
-    print(f"exploy --help: {seconds('--help'):.2f} s (below 0.3); exploy --version: {seconds('--version'):.2f} s")
+    """Measure and print the results."""
+    print(f"exploy --help: {seconds('--help'):.2f} s (limit 0.3); exploy --version: {seconds('--version'):.2f} s")
 
 
 if __name__ == "__main__":

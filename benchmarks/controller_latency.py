@@ -1,7 +1,7 @@
-"""How long a tick takes: the controller beside onnxruntime used by hand and beside eager torch.
+"""Measures the duration of a tick: the controller against direct use of onnxruntime and against eager torch.
 
-All candidates run the same file in one process, one thread each, rounds interleaved. Those by hand run the file's own
-graph and feed nothing back. The last line is of fresh processes: the time to the first action, and the memory.
+All candidates run the same file in one process with one thread, in interleaved rounds. Direct use of onnxruntime runs
+the graph of the file and feeds no memories back. The last line shows new processes: time to first action, and memory.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ resident = next(line for line in open("/proc/self/status") if line.startswith("V
 print(seconds, int(resident.split()[1]) / 1024)
 """
 
-Ticks = Callable[[int], object]  # runs one tick of a phase of the policy period
+Ticks = Callable[[int], object]  # runs one tick; the argument is its phase in the policy period
 
 
 def models() -> dict[str, tuple[Any, torch.nn.Module]]:
@@ -51,7 +51,7 @@ def models() -> dict[str, tuple[Any, torch.nn.Module]]:
 
 
 def by_hand(path: Path) -> tuple[Ticks, Ticks]:
-    """`session.run` with a dictionary, and a run with buffers that are bound once."""
+    """Direct use of onnxruntime: `session.run` with a dictionary, and a run with buffers that are bound once."""
     session = open_session(path)
     arrays = {
         item.name: np.zeros(item.shape, np.int32 if item.type == "tensor(int32)" else np.float32)
@@ -74,7 +74,7 @@ def by_hand(path: Path) -> tuple[Ticks, Ticks]:
 
 
 def by_controller(path: Path) -> tuple[Ticks, Ticks]:
-    """`tick()` on inputs that are there, and `step()` with a dictionary, both with the default guards."""
+    """`tick()` with inputs already set, and `step()` with a dictionary, both with the default guards."""
     ticked, stepped = Controller.load(path), Controller.load(path)
     for buffer in ticked.inputs.values():
         buffer.fill(0)
@@ -83,7 +83,7 @@ def by_controller(path: Path) -> tuple[Ticks, Ticks]:
 
 
 def by_torch(env: Any, actor: torch.nn.Module) -> Ticks:
-    """The environment's own code and the actor."""
+    """The environment code and the actor in torch."""
 
     def tick(phase: int) -> None:
         with torch.inference_mode():
@@ -95,12 +95,12 @@ def by_torch(env: Any, actor: torch.nn.Module) -> Ticks:
 
 
 def measure(candidates: dict[str, Ticks], decimation: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Microseconds of policy steps and of sub-steps, rounds interleaved."""
+    """Durations of policy steps and sub-steps in microseconds, from interleaved rounds."""
     times: dict[str, list[list[int]]] = {name: [[], []] for name in candidates}
     clock = time.perf_counter_ns
     for _ in range(ROUNDS):
         for name, tick in candidates.items():
-            for phase in [*range(decimation)] * WARM_UP_CYCLES:  # the one before has left its data in the caches
+            for phase in [*range(decimation)] * WARM_UP_CYCLES:  # the caches hold data of the previous candidate
                 tick(phase)
             for phase in [*range(decimation)] * CYCLES:
                 start = clock()
@@ -110,7 +110,7 @@ def measure(candidates: dict[str, Ticks], decimation: int) -> dict[str, tuple[np
 
 
 def paced(path: Path) -> np.ndarray:
-    """Microseconds of ticks of the controller, a thousand a second."""
+    """Durations of controller ticks in microseconds, at 1000 ticks per second."""
     controller = Controller.load(path)
     for buffer in controller.inputs.values():
         buffer.fill(0)
@@ -136,11 +136,11 @@ def print_model(name: str, times: dict[str, tuple[np.ndarray, np.ndarray]]) -> N
         ("step()", "session.run by hand", 1.0),
     ):
         ratios = [ours_time / other_time for ours_time, other_time in zip(medians[ours], medians[other], strict=True)]
-        print(f"{ours} / {other}: {ratios[0]:.2f} and {ratios[1]:.2f} (to stay below {limit:.2f})")
+        print(f"{ours} / {other}: {ratios[0]:.2f} and {ratios[1]:.2f} (limit {limit:.2f})")
 
 
 def main() -> None:
-    """Measure and print tables."""
+    """Measure and print the tables."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     folder = Path(tempfile.mkdtemp())
@@ -166,7 +166,7 @@ def main() -> None:
         for _ in range(5)
     ]
     seconds, resident = np.median([[float(word) for word in start.stdout.split()] for start in starts], axis=0)
-    print(f"MLP, cold start to the first action: {seconds:.2f} s (below 0.5), {resident:.0f} MB resident (below 100)")
+    print(f"MLP, cold start to the first action: {seconds:.2f} s (limit 0.5), {resident:.0f} MB resident (limit 100)")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""How long an export takes, verification included, beside a plain export of the network alone; and a check beside it.
+"""Measures an export with verification against a plain export of the network, and a check against an export.
 
-Rounds of all candidates are interleaved, after one warm-up round each; the figure is the ratio of medians.
+Rounds of all candidates are interleaved, after one warm-up round each. The result is the ratio of medians.
 """
 
 import contextlib
@@ -42,11 +42,11 @@ def tutorial() -> tuple[ExportableEnv, Actor]:
 
 
 def measure(candidates: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Median seconds of each candidate, rounds interleaved."""
+    """Median seconds of each candidate, from interleaved rounds."""
     times: dict[str, list[float]] = {name: [] for name in candidates}
     for round_number in range(ROUNDS + 1):
         for name, run in candidates.items():
-            gc.collect()  # so that nobody pays for the garbage of the one before
+            gc.collect()  # so that garbage of the previous candidate is not measured
             start = time.perf_counter()
             with contextlib.redirect_stdout(io.StringIO()):
                 run()
@@ -56,7 +56,7 @@ def measure(candidates: dict[str, Callable[[], object]]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure and print a table."""
+    """Measure and print the table."""
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
@@ -77,13 +77,13 @@ def main() -> None:
     for name in ("tutorial", "MLP"):
         plain, ours = medians[f"plain {name}"], medians[f"exploy {name}"]
         print(f"{name:10} {plain:13.2f} s {ours:16.2f} s {ours / plain:7.2f}")
-    print(f"\n{'':10} {'check_environment':>18} {'of an export':>14}   (its 20 steps and more included)")
+    print(f"\n{'':10} {'check_environment':>18} {'of an export':>14}   (including its 20 steps)")
     for name in ("tutorial", "MLP"):
         check, export = medians[f"check {name}"], medians[f"exploy {name}"]
         print(f"{name:10} {check:16.2f} s {check / export:14.2f}")
     weights = sum(value.numel() * value.element_size() for value in network.parameters())
     size = (folder / "mlp.onnx").stat().st_size
-    print(f"\nfile of the MLP: {size} bytes, {size / weights:.4f} times its weights ({weights} bytes)")
+    print(f"\nMLP file: {size} bytes, {size / weights:.4f} times the size of its weights ({weights} bytes)")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class LstmActor(ExportableActor):
         self._state = (torch.zeros(1, 1, 128), torch.zeros(1, 1, 128))
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        """Actions for a batch of observations."""
+        """Compute actions for a batch of observations."""
         hidden, self._state = self._lstm(observations.unsqueeze(0), self._state)
         actions: torch.Tensor = self._head(hidden.squeeze(0))
         return actions

@@ -1,4 +1,4 @@
-"""An environment the size of a legged robot's: 8 inputs, 3 memories, 48 observations, 12 actions."""
+"""An environment with the size of a legged robot: 8 inputs, 3 memories, 48 observations, 12 actions."""
 
 import itertools
 from typing import Any
@@ -33,7 +33,7 @@ def make_network() -> torch.nn.Sequential:
 
 
 class MlpEnvironment(ExportableEnvironment):
-    """Concatenates its inputs with two action histories, and filters its targets at every sub-step."""
+    """Concatenates its inputs with the last two actions, and filters its targets at every sub-step."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,13 +59,13 @@ class MlpEnvironment(ExportableEnvironment):
         return torch.cat([*self.state.values(), self.last, self.before_last], dim=-1)
 
     def process_actions(self, actions: torch.Tensor) -> None:
-        """Remember and scale actions."""
+        """Store and scale the actions."""
         self.before_last[:] = self.last
         self.last[:] = actions
         self.target = 0.25 * actions
 
     def apply_actions(self) -> None:
-        """Let the targets follow."""
+        """Filter the targets."""
         self.filtered[:] = self.filtered + 0.5 * (self.target - self.filtered)
 
     def prepare_export(self) -> None:
@@ -80,28 +80,28 @@ class MlpEnvironment(ExportableEnvironment):
         return torch.zeros(1, NUM_ACTIONS)
 
     def metadata(self) -> dict[str, Any]:
-        """The name."""
+        """Name of the environment."""
         return {"env_name": "MLP"}
 
     @property
     def decimation(self) -> int:
-        """Sub-steps."""
+        """Simulation steps per policy step."""
         return 4
 
     def register_evaluation_hooks(self, update: Any, reset: Any, evaluate_substep: Any) -> None:
         """Not used."""
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
-        """One policy step without motion."""
+        """Run one policy step without a simulation."""
         self.process_actions(actions)
         for _ in range(self.decimation):
             self.apply_actions()
         return self.compute_observations(), False
 
     def get_observation_names(self) -> list[str]:
-        """Numbered."""
+        """Numbered names."""
         return [f"observation_{index}" for index in range(NUM_OBSERVATIONS)]
 
     def observations_reset(self) -> torch.Tensor:
-        """Observations as they are."""
+        """Observations of the current state."""
         return self.compute_observations()

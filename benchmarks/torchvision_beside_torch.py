@@ -1,4 +1,4 @@
-"""Lets torchvision be imported beside a torch that it was not built for, which TorchRL's Resize needs."""
+"""Imports torchvision with a torch version that it was not built for. TorchRL's Resize needs torchvision."""
 
 import importlib
 
@@ -6,7 +6,7 @@ import torch
 
 
 def import_torchvision() -> None:
-    """Declare the operators that torchvision's own library would bring, and import it."""
+    """Declare the operators that torchvision's compiled library would define, then import torchvision."""
     library = torch.library.Library("torchvision", "FRAGMENT")
     for name in ("nms", "qnms"):
         if not hasattr(torch.ops.torchvision, name):

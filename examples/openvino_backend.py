@@ -1,13 +1,13 @@
-"""A backend of another package: files that OpenVINO runs, through its reader of ONNX.
+"""A backend from another package: OpenVINO runs ONNX files.
 
-The class is all there is to write. A package makes it known by an entry point:
+Only this class is needed. A package registers it with an entry point:
 
     [project.entry-points."exploy.backends"]
     openvino = "openvino_backend:OpenVinoBackend"
 
-after which `exploy.export(env, actor, "policy.onnx", backend="openvino")` writes such files, and
-`Controller.load()` runs them. Within one program, `register()` does the same; run as a script, this one exports the
-quickstart's environment for OpenVINO, and compares the file with one for onnxruntime.
+Then `exploy.export(env, actor, "policy.onnx", backend="openvino")` writes files for OpenVINO, and `Controller.load()`
+runs them. Without a package, call `register()`. As a script, this example exports the environment of the quickstart
+for OpenVINO, and compares the file against a file for onnxruntime.
 """
 
 import tempfile
@@ -25,19 +25,19 @@ from exploy.runtime.step_runner import Arrays, StepRunner
 
 
 class OpenVinoBackend(Backend):
-    """Writes ONNX files whose contract says that OpenVINO runs them."""
+    """Writes ONNX files whose contract names OpenVINO as the backend."""
 
     name = "openvino"
     suffix = ".onnx"
 
     def lower(self, program: Any, decimation: int | None) -> Any:
-        """Lower as for onnxruntime; imported here, since robots have no torch."""
+        """Lower as for onnxruntime. The import is here because robots have no torch."""
         from exploy.backends.onnx.backend import OnnxBackend
 
         return OnnxBackend().lower(program, decimation)
 
     def open_steps(self, data: bytes, contract: Contract, **options: Any) -> tuple[StepRunner, StepRunner]:
-        """Compile the file; both paths are one request, whose step count chooses between them.
+        """Compile the file. Policy step and sub-step share one request; the step count input selects the step.
 
         Raises:
             ContractError: If OpenVINO is not installed, or cannot read the file.
@@ -45,7 +45,7 @@ class OpenVinoBackend(Backend):
         try:
             import openvino
         except ImportError as error:
-            raise ContractError(f"The file is for OpenVINO ({error}): pip install openvino") from None
+            raise ContractError(f"The file needs OpenVINO ({error}). Install it: pip install openvino") from None
         core = openvino.Core()
         settings = {"INFERENCE_NUM_THREADS": options.get("threads", 1), "INFERENCE_PRECISION_HINT": "f32"}
         try:
@@ -60,18 +60,18 @@ class OpenVinoBackend(Backend):
 
 @dataclass(frozen=True)
 class OpenVinoPath:
-    """A request, and the ports that it reads and that are taken from it."""
+    """A request, its input ports, and the output ports to read from it."""
 
     request: Any
     inputs: frozenset[str]
     outputs: frozenset[str]
 
     def bind(self, reads: Arrays, writes: Arrays) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Keep the arrays."""
+        """Select the arrays of the ports."""
         return {name: reads[name] for name in self.inputs}, {name: writes[name] for name in self.outputs}
 
     def run(self, binding: tuple[dict[str, np.ndarray], dict[str, np.ndarray]]) -> None:
-        """Compute, and copy the results to where they belong."""
+        """Compute, and copy the results to the output arrays."""
         reads, writes = binding
         self.request.infer(reads)
         for name, array in writes.items():
@@ -79,7 +79,7 @@ class OpenVinoPath:
 
 
 def main() -> None:
-    """Run the quickstart's pendulum by both runtimes."""
+    """Run the pendulum of the quickstart with both runtimes."""
     from quickstart import make  # type: ignore[import-not-found]
 
     from exploy import export

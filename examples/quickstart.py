@@ -1,4 +1,4 @@
-"""The tutorial's shortest version: a one-joint environment, its adapter, and a verified ONNX file.
+"""The shortest version of the tutorial: a one-joint environment, its adapter, and a verified ONNX file.
 
 Run with `python examples/quickstart.py [folder]`.
 """
@@ -16,7 +16,7 @@ from exploy.exporter.core.session_wrapper import SessionWrapper
 
 
 class Pendulum(ExportableEnvironment):
-    """A pendulum with a torque motor, written as one would write it without exploy, plus the adapter's methods."""
+    """A pendulum with a torque motor: an ordinary environment, plus the methods of the adapter."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,30 +33,30 @@ class Pendulum(ExportableEnvironment):
             ]
         )
 
-    # What the exported file computes.
+    # Computed by the exported file.
 
     def compute_observations(self) -> torch.Tensor:
-        """What the policy sees."""
+        """The inputs of the policy."""
         return torch.cat([self.angle.sin(), self.angle.cos(), self.velocity, self.last_action], dim=-1)
 
     def process_actions(self, actions: torch.Tensor) -> None:
-        """Once a policy step: scale and remember."""
+        """Called once per policy step: store and scale the actions."""
         self.last_action[:] = actions
         self.target = actions.clamp(-1, 1) * 0.3
 
     def apply_actions(self) -> None:
-        """Every simulation step: a damped motor, which reads the velocity of that very moment."""
+        """Called every simulation step: a damped motor, which reads the current velocity."""
         self.torque = self.target - 0.1 * self.velocity
 
-    # What the evaluation needs beside it.
+    # Also needed by the evaluation.
 
     @property
     def decimation(self) -> int:
-        """Simulation steps in a policy step."""
+        """Simulation steps per policy step."""
         return 4
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
-        """One policy step; the hooks let the evaluation compare every simulation step."""
+        """Run one policy step. The evaluation uses the hooks to compare every simulation step."""
         update, _, evaluate_substep = self.hooks
         self.process_actions(actions)
         for sub_step in range(self.decimation):
@@ -68,26 +68,26 @@ class Pendulum(ExportableEnvironment):
         return self.compute_observations(), False
 
     def register_evaluation_hooks(self, update, reset, evaluate_substep) -> None:  # type: ignore[no-untyped-def]
-        """Keep the functions that step() calls."""
+        """Store the functions that step() calls."""
         self.hooks = [update, reset, evaluate_substep]
 
     def prepare_export(self) -> None:
         """The environment can be exported from any state."""
 
     def empty_actor_observations(self) -> torch.Tensor:
-        """Zeros of the observation's shape."""
+        """Zeros with the shape of the observations."""
         return torch.zeros(1, 4)
 
     def empty_actions(self) -> torch.Tensor:
-        """Zeros of the actions' shape."""
+        """Zeros with the shape of the actions."""
         return torch.zeros(1, 1)
 
     def metadata(self) -> dict[str, str]:
-        """Stored in the file."""
+        """Metadata that is stored in the file."""
         return {"env_name": "Pendulum", "sim_dt": "0.005"}
 
     def get_observation_names(self) -> list[str]:
-        """One name an element."""
+        """One name for each element."""
         return ["sin", "cos", "velocity", "last_action"]
 
     def observations_reset(self) -> torch.Tensor:
@@ -97,16 +97,16 @@ class Pendulum(ExportableEnvironment):
 
 
 def make() -> tuple[Pendulum, torch.nn.Module]:
-    """Environment and actor; what `exploy check examples/quickstart.py:make` and the other commands call.
+    """Create environment and actor. Used by `exploy check examples/quickstart.py:make` and the other commands.
 
-    Yours would load a checkpoint: a factory must give the same weights each time.
+    A real factory would load a checkpoint. It must return the same weights at every call.
     """
     torch.manual_seed(0)
     return Pendulum(), torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.ELU(), torch.nn.Linear(32, 1))
 
 
 def main(folder: str = "pendulum") -> bool:
-    """Export, and compare the file with the environment over 100 policy steps."""
+    """Export, and compare the file against the environment over 100 policy steps."""
     env, actor = make()
     path = export_environment_as_onnx(env, actor, folder)
     session = SessionWrapper(folder, path.name, actor=make_exportable_actor(actor))

@@ -1,7 +1,7 @@
-"""The robot's side: load a file, test it, run it at its rate, record, and check the record at a desk.
+"""Use of a file on the robot: load it, test it, run it at its rate, record a log, and replay the log offline.
 
-Run with `python examples/robot_loop.py`. The file is made from the cart-pole demo first; on a robot it would be copied
-there, and neither torch nor the environment would be installed. Inputs come from a few lines of physics.
+Run with `python examples/robot_loop.py`. First the cart-pole demo is exported. On a real robot the file would be copied
+there, and neither torch nor the environment would be installed. The inputs come from a small simulation.
 """
 
 import tempfile
@@ -17,7 +17,7 @@ from exploy.runtime import Controller, Guards, Recorder, replay, serve_rate
 
 
 class Robot:
-    """A cart with a pole on it, which would be hardware."""
+    """A cart with a pole. It takes the place of the hardware."""
 
     def __init__(self, dt: float):
         self._dt = dt
@@ -28,7 +28,7 @@ class Robot:
         return {"cart": self.cart, "pole": self.pole, "command": np.full((1, 1), 0.3, np.float32)}
 
     def write(self, outputs: dict[str, np.ndarray]) -> None:
-        """Take a force, and move on."""
+        """Apply the force and simulate one step."""
         force = float(outputs["force"][0, 0])
         (_, speed), (angle, rate) = self.cart[0], self.pole[0]
         acceleration = (force + 0.05 * rate**2 * np.sin(angle)) / 1.1
@@ -44,16 +44,16 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="exploy_robot_"))
     path = export_environment_as_onnx(ExportableCartPole(CartPole(seed=1)), load_trained_actor(), folder)
 
-    controller = Controller.load(path, guards=Guards(rate="off", overrun="off"))  # counted, but no fault on a desktop
+    controller = Controller.load(path, guards=Guards(rate="off", overrun="off"))  # a desktop may miss the rate
     print(f"self-test: {controller.selftest()} ticks agree with torch")
     robot = Robot(controller.contract.sim_dt or 0.005)
     with Recorder(folder / "run.npz", controller):
         served = serve_rate(controller, robot.read, robot.write, ticks=400, safe={"force": np.zeros((1, 1))})
-    print(f"{served.stats}; the pole stands at {robot.pole[0, 0]:.3f} rad")
+    print(f"{served.stats}; the angle of the pole is {robot.pole[0, 0]:.3f} rad")
 
     result = replay(folder / "run.npz", Controller.load(path))
     print(result)
-    print(f"What the robot did {'agrees' if result.ok else 'DIFFERS'}.")
+    print(f"The replay {'agrees' if result.ok else 'DIFFERS'}.")
 
 
 if __name__ == "__main__":

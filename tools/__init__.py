@@ -1,1 +1,1 @@
-"""Commands for maintainers, which the package does not contain."""
+"""Commands for maintainers. They are not part of the package."""

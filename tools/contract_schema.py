@@ -9,7 +9,7 @@ from exploy.contract.schema import schema
 
 
 def text() -> str:
-    """What the published file holds."""
+    """The content of the published file."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -1,10 +1,10 @@
-"""Exports one file of every kind and prints the digest of each: what shows that a change of the code changes no byte.
+"""Exports one file of every kind and prints their digests, to check that a code change does not change the files.
 
     python -m tools.file_digests FOLDER
 
-Install the package from a wheel and run this on a copy of the repository without `.git`, with SOURCE_DATE_EPOCH set:
-files store their date and the commit of the environment's code. Everything is imported by its documented path, so that
-two states of the code can be compared.
+Install the package from a wheel and run this on a copy of the repository without `.git`, with SOURCE_DATE_EPOCH set,
+because files store their date and the commit of the environment code. Everything is imported by its documented path,
+so that two versions of the code can be compared.
 """
 
 import argparse
@@ -206,12 +206,12 @@ FILES: dict[str, Make] = {
 
 
 def main() -> None:
-    """Export all files into a folder, and print the SHA-256 of each, a line each."""
+    """Export all files to a folder, and print one line with the SHA-256 of each file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
     if "SOURCE_DATE_EPOCH" not in os.environ:
-        parser.error("set SOURCE_DATE_EPOCH, or every file has another date")
+        parser.error("set SOURCE_DATE_EPOCH, otherwise every file has a different date")
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     folder.mkdir(parents=True, exist_ok=True)

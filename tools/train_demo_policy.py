@@ -1,7 +1,7 @@
-"""Train the cart-pole's policy: `python -m tools.train_demo_policy`.
+"""Train the policy of the cart-pole: `python -m tools.train_demo_policy`.
 
-The cost of short rollouts is differentiated through the simulator itself. One core needs little more
-than a minute; the same seed gives the same weights on the same machine with the same torch.
+The cost of short rollouts is differentiated through the simulator. Training takes a little more than a
+minute on one core. It is deterministic for the same seed, machine and torch version.
 """
 
 import argparse
@@ -31,7 +31,7 @@ ANGULAR_VELOCITY_SPREAD = 0.5
 
 @dataclass(frozen=True)
 class RolloutState:
-    """Everything that a policy step reads and changes."""
+    """The state that a policy step reads and changes."""
 
     cart: torch.Tensor
     pole: torch.Tensor
@@ -46,18 +46,18 @@ class RolloutState:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How a policy did over whole episodes."""
+    """Results of a policy over complete episodes."""
 
     standing: float
-    """Fraction of episodes in which the pole stood to the end."""
+    """Fraction of episodes in which the pole was balanced until the end."""
     at_command: float
-    """Fraction of episodes in which it stood, and the cart ended within 0.1 m of its command."""
+    """Fraction of episodes in which the pole was balanced and the cart ended within 0.1 m of its command."""
     largest_error: float
     """Largest distance in m between cart and command at the end of an episode."""
 
 
 def draw_states(count: int, parameters: CartPoleParameters, generator: torch.Generator) -> RolloutState:
-    """Draw states such as occur in the middle of episodes, more widely spread than resets are."""
+    """Draw states that are typical for the middle of episodes, with a wider spread than resets."""
 
     def uniform(*spreads: float) -> torch.Tensor:
         sample = 2.0 * torch.rand(count, len(spreads), generator=generator) - 1.0
@@ -74,7 +74,7 @@ def draw_states(count: int, parameters: CartPoleParameters, generator: torch.Gen
 
 
 def policy_step(state: RolloutState, actions: torch.Tensor, parameters: CartPoleParameters) -> RolloutState:
-    """The state one policy step later, without episode ends."""
+    """The state after one policy step. Episodes do not end."""
     cart, pole, actuator_force = state.cart, state.pole, state.actuator_force
     target = dynamics.target_force(actions, parameters)
     for _ in range(parameters.decimation):
@@ -85,14 +85,14 @@ def policy_step(state: RolloutState, actions: torch.Tensor, parameters: CartPole
 
 
 def step_cost(state: RolloutState, actions: torch.Tensor) -> torch.Tensor:
-    """The cost of having taken actions and come to a state; one number for each element of the batch."""
-    # Close to linear far away, so that fallen poles do not drown the others; position still costs when small.
+    """The cost of the actions and the resulting state; one number for each element of the batch."""
+    # Nearly linear for large values, so that fallen poles do not dominate. Small position errors still have a cost.
     position_error = _distance(state.cart[:, 0:1] - state.command, 0.05)
     angle = _distance(state.pole[:, 0:1], 0.1)
     velocity = _distance(state.cart[:, 1:2], 1.0)
     angular_velocity = _distance(state.pole[:, 1:2], 1.0)
     change = (actions - state.action_history[:, 1:2]).square()
-    # Beyond ±1 the clamp passes no gradient on; this term brings actions back.
+    # The clamp has no gradient beyond ±1; this term moves such actions back.
     excess = (actions.abs() - 1.0).clamp(min=0.0)
     cost = position_error + angle + 0.1 * velocity + 0.1 * angular_velocity + 0.05 * change + excess
     return cost.squeeze(-1)
@@ -105,7 +105,7 @@ def _distance(value: torch.Tensor, bend: float) -> torch.Tensor:
 def rollout_cost(
     actor: CartPoleActor, state: RolloutState, horizon: int, parameters: CartPoleParameters
 ) -> torch.Tensor:
-    """The mean cost of letting the actor act for `horizon` policy steps; differentiable."""
+    """The mean cost over `horizon` policy steps of the actor; differentiable."""
     costs = []
     for _ in range(horizon):
         actions = actor(state.observe())
@@ -115,7 +115,7 @@ def rollout_cost(
 
 
 def train(seed: int, iterations: int = ITERATIONS) -> CartPoleActor:
-    """Train an actor from scratch. Seeds torch's global generator, from which the first weights come."""
+    """Train an actor from scratch. Seeds torch's global generator, which draws the initial weights."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     parameters = CartPoleParameters()
@@ -138,8 +138,8 @@ def train(seed: int, iterations: int = ITERATIONS) -> CartPoleActor:
 
 @torch.no_grad()
 def evaluate_actor(actor: CartPoleActor, seed: int, episodes: int = 100) -> Evaluation:
-    """Let the actor act in the environment itself, for episodes of full length."""
-    # One step more than is run, so that the environment does not reset the states that are looked at.
+    """Run the actor in the environment for full episodes."""
+    # One step more than is run, so that the environment does not reset the states to evaluate.
     env = CartPole(batch_size=episodes, seed=seed, episode_steps=EPISODE_STEPS + 1)
     observations = env.compute_observations()
     for _ in range(EPISODE_STEPS):
@@ -164,7 +164,7 @@ def save_weights(actor: CartPoleActor, path: Path) -> None:
 
 
 def main() -> None:
-    """Train, write the weights and print an evaluation on resets that training never saw."""
+    """Train, write the weights and print an evaluation with resets that were not used in training."""
     parser = argparse.ArgumentParser(description="Train the policy of the cart-pole demo.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path(dynamics.__file__).parent / WEIGHTS_FILE)
@@ -175,8 +175,8 @@ def main() -> None:
     save_weights(actor, arguments.output)
     evaluation = evaluate_actor(actor, seed=arguments.seed + 1)
     print(f"wrote {arguments.output}")
-    print(f"standing for 10 s: {evaluation.standing:.0%} of 100 episodes")
-    print(f"standing, and within 0.1 m of the command: {evaluation.at_command:.0%}")
+    print(f"balanced for 10 s: {evaluation.standing:.0%} of 100 episodes")
+    print(f"balanced, and within 0.1 m of the command: {evaluation.at_command:.0%}")
     print(f"largest distance to the command: {evaluation.largest_error:.3f} m")
 
 

@@ -1,6 +1,6 @@
-"""Environments that are hard to capture: their files agree with them over 100 steps with sub-steps and resets.
+"""Files of environments that are hard to capture agree with them over 100 steps with sub-steps and resets.
 
-Memories are fed back from the file alone, every output is compared at every sub-step, to 1e-5.
+Memories are fed back only from the file. Every output is compared at every sub-step, with tolerance 1e-5.
 """
 
 import copy
@@ -18,7 +18,7 @@ from tests.support.environments import TestEnvironment, assert_agrees, make_acto
 
 
 class OldViews(TestEnvironment):
-    """Position and velocity are views of one state buffer, made once; the registered Input is the buffer."""
+    """Position and velocity are views of one state buffer, created once; the registered Input is the buffer."""
 
     def __init__(self):
         super().__init__()
@@ -37,7 +37,7 @@ class OldViews(TestEnvironment):
 
 
 class PartsOfABuffer(TestEnvironment):
-    """Two Inputs are slices of a buffer that is read whole; its last column is a constant."""
+    """Two Inputs are slices of a buffer that is read as a whole; its last column is a constant."""
 
     num_observations = 6
 
@@ -62,7 +62,7 @@ class PartsOfABuffer(TestEnvironment):
 
 
 class RolledHistory(TestEnvironment):
-    """Keeps a history that is rolled and rebound while observing, and one of actions that is rolled in place."""
+    """Has a history that is rolled and rebound while observing, and a history of actions that is rolled in place."""
 
     num_observations = 12
 
@@ -99,7 +99,7 @@ class RolledHistory(TestEnvironment):
 
 
 class BooleanMasks(TestEnvironment):
-    """Writes through boolean masks: of the whole shape, of leading dimensions, with tensors as values."""
+    """Writes through boolean masks: with the full shape, with leading dimensions, with tensors as values."""
 
     batch_size = 3
 
@@ -124,7 +124,7 @@ class BooleanMasks(TestEnvironment):
 
 
 class NumpyMemory(TestEnvironment):
-    """The simulator keeps its state in numpy and hands out a new tensor over the same memory at each read."""
+    """The simulator stores its state in numpy and returns a new tensor with the same memory at each read."""
 
     def __init__(self):
         super().__init__()
@@ -174,7 +174,7 @@ class ScriptedMaths(TestEnvironment):
 
 
 class TorqueLaw(TestEnvironment):
-    """A PD law in apply_actions() reads fresh state at every sub-step and filters its own output."""
+    """A PD law in apply_actions() reads the current state at every sub-step and filters its own output."""
 
     def __init__(self, decimation: int = 4):
         super().__init__(decimation=decimation)
@@ -210,7 +210,7 @@ class TorqueLaw(TestEnvironment):
 
 
 class IntegersAndFlags(TestEnvironment):
-    """Takes an index, a counter, a flag and a double."""
+    """Has an index, a counter, a flag and a double as inputs."""
 
     def __init__(self):
         super().__init__()
@@ -252,7 +252,7 @@ class IntegersAndFlags(TestEnvironment):
 
 
 class MemoryThroughOldView(TestEnvironment):
-    """The previous actions are written through a view that was made long ago, and through its `.data`."""
+    """The previous actions are written through a view that was created earlier, and through its `.data`."""
 
     def __init__(self):
         super().__init__()
@@ -285,7 +285,7 @@ class MemoryThroughOldView(TestEnvironment):
 
 
 class UnregisteredActionState(TestEnvironment):
-    """State between policy step and sub-steps that nobody registered: rebound, in place, and advancing by itself."""
+    """Unregistered state between policy step and sub-steps: rebound, in place, and changed by the sub-steps."""
 
     def __init__(self):
         super().__init__()
@@ -315,7 +315,7 @@ class UnregisteredActionState(TestEnvironment):
 
 
 class GroupsAndConnections(TestEnvironment):
-    """Nested groups; a connection copies an Input into the command buffer; a command update turns it."""
+    """Nested groups; a connection copies an Input to the command buffer; a command update turns it."""
 
     def __init__(self):
         super().__init__()
@@ -353,7 +353,7 @@ class GroupsAndConnections(TestEnvironment):
 
 
 class SplitBodies(TestEnvironment):
-    """Body positions are split by a TensorProxy, so that each body is an Input of its own."""
+    """Body positions are split by a TensorProxy, so that each body is a separate Input."""
 
     num_observations = 12
 
@@ -416,7 +416,7 @@ class StridedViews(TestEnvironment):
 
 
 class Plain(TestEnvironment):
-    """Observes its state; what it does with it is up to a subclass."""
+    """Observes its state. Subclasses add behavior."""
 
     def __init__(self):
         super().__init__()
@@ -433,7 +433,7 @@ class Plain(TestEnvironment):
 
 
 class CachedUntilTimeMoves(Plain):
-    """Computes a quantity anew only when simulated time has moved; a connection lets time pass at every step."""
+    """Computes a value again only if the simulated time has changed; a connection advances the time at every step."""
 
     def __init__(self):
         super().__init__()
@@ -462,7 +462,7 @@ class CachedUntilTimeMoves(Plain):
 
 
 class Compiled(Plain):
-    """Calls functions that torch.compile has wrapped."""
+    """Calls functions that are wrapped by torch.compile."""
 
     def __init__(self):
         super().__init__()
@@ -473,7 +473,7 @@ class Compiled(Plain):
 
 
 class Copying(Plain):
-    """Copies tensors in Python, broadcasts by copy_, writes by out= and by index lists."""
+    """Copies tensors in Python, broadcasts with copy_, writes with out= and with index lists."""
 
     def __init__(self):
         super().__init__()
@@ -503,7 +503,7 @@ class OneHot(Plain):
 
 
 class WriteOnlyMemory(Plain):
-    """Registers a memory that nobody reads."""
+    """Registers a memory that is not read."""
 
     def __init__(self):
         super().__init__()
@@ -519,7 +519,7 @@ class WriteOnlyMemory(Plain):
 
 
 class NothingToGive(TestEnvironment):
-    """Has neither Outputs nor Memories: the actions are all there is."""
+    """Has neither Outputs nor Memories, only actions."""
 
     def __init__(self):
         super().__init__(decimation=2)
@@ -534,7 +534,7 @@ class NothingToGive(TestEnvironment):
 
 
 class ActuatorNetwork(Plain):
-    """Drives its joints through a scripted network, as simulators load them."""
+    """Controls its joints through a scripted network, like the actuator networks of simulators."""
 
     def __init__(self):
         super().__init__()
@@ -550,7 +550,7 @@ class ActuatorNetwork(Plain):
 
 
 class HalfPrecision(Plain):
-    """Keeps a memory in half precision."""
+    """Has a memory in half precision."""
 
     def __init__(self):
         super().__init__()
@@ -567,9 +567,9 @@ class HalfPrecision(Plain):
 
 ENVIRONMENTS = {
     "strided views": StridedViews,
-    "views made before the export": OldViews,
-    "inputs over parts of a buffer read whole": lambda: PartsOfABuffer(1),
-    "inputs over parts of a buffer, several environments": lambda: PartsOfABuffer(3),
+    "views created before the export": OldViews,
+    "inputs are parts of a buffer": lambda: PartsOfABuffer(1),
+    "inputs are parts of a buffer, several environments": lambda: PartsOfABuffer(3),
     "history rolled and rebound": RolledHistory,
     "boolean masks": BooleanMasks,
     "memory shared with numpy": NumpyMemory,
@@ -582,11 +582,11 @@ ENVIRONMENTS = {
     "unregistered action state": UnregisteredActionState,
     "groups and connections": GroupsAndConnections,
     "split bodies": SplitBodies,
-    "values cached until time moves": CachedUntilTimeMoves,
+    "values cached until the time changes": CachedUntilTimeMoves,
     "compiled functions": Compiled,
     "copies of all kinds": Copying,
     "one-hot encoding": OneHot,
-    "a memory that nobody reads": WriteOnlyMemory,
+    "a memory that is not read": WriteOnlyMemory,
     "neither outputs nor memories": NothingToGive,
     "a scripted actuator network": ActuatorNetwork,
 }

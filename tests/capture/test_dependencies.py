@@ -1,4 +1,4 @@
-"""What each result of a graph is computed from, through views and writes in place."""
+"""The sources of each result of a graph, through views and in-place writes."""
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx

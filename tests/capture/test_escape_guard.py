@@ -1,4 +1,4 @@
-"""Traced values must not leave torch: what comes back would be a constant in the file."""
+"""Traced values must not leave torch, because their result would be a constant in the file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.support.environments import TestEnvironment, assert_agrees, export, m
 
 
 class Observing(TestEnvironment):
-    """Observes its state by a function that a test gives."""
+    """Observes its state with a function from a test."""
 
     num_observations = 2
 
@@ -81,7 +81,7 @@ ESCAPES: dict[str, Callable[[Observing], torch.Tensor]] = {
     "unique": lambda env: env.settings * env.state.unique().sum(),
     "where with one argument": lambda env: env.settings * torch.where(env.state > 0)[0].float().sum(),
     "a buffer that was written from an input": written_then_read,
-    "as many values as hits": lambda env: env.settings.clone().index_put((env.state > -9,), env.state[0]),
+    "one value per true element of a mask": lambda env: env.settings.clone().index_put((env.state > -9,), env.state[0]),
 }
 
 
@@ -134,7 +134,7 @@ def test_values_that_left_through_a_dlpack_capsule_are_still_guarded(tmp_path: P
 
 
 def test_distributions_may_check_their_arguments(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", True)  # torch.compile switches it off
+    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", True)  # torch.compile disables it
 
     def mean_of_normal(env: Observing) -> torch.Tensor:
         return torch.distributions.Normal(env.state, env.settings).mean + 1.0
@@ -152,7 +152,7 @@ def test_different_sub_steps_are_refused(tmp_path: Path):
             if self.calls % 2:
                 self.targets += self.state
 
-    with pytest.raises(CaptureError, match="different things in two sub-steps"):
+    with pytest.raises(CaptureError, match="different things in two consecutive sub-steps"):
         export(Alternating(lambda env: env.state), make_actor(2), tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""A captured graph runs on any CPU, wherever the environment lived."""
+"""A captured graph runs on the CPU, whatever the device of the environment was."""
 
 import torch
 from torch import fx

@@ -1,4 +1,4 @@
-"""An export leaves the environment, the actor and the random generators as it found them."""
+"""An export restores the environment, the actor and the random generators."""
 
 import enum
 import functools
@@ -21,7 +21,7 @@ from tests.support.environments import TestEnvironment, export, make_actor
 
 
 class Messy(TestEnvironment):
-    """Rebinds, writes in place, counts in Python, appends to lists, draws numbers while it computes."""
+    """Rebinds, writes in place, counts in Python, appends to lists and draws random numbers while it computes."""
 
     num_observations = 3
 
@@ -150,7 +150,7 @@ def test_a_rebound_input_is_asked_for_again(tmp_path: Path):
 
 
 class StatefulActor(ExportableActor):
-    """A hidden state that reset() clears."""
+    """Has a hidden state that reset() clears."""
 
     def __init__(self):
         super().__init__()
@@ -261,7 +261,7 @@ def cached_grid(size: int) -> torch.Tensor:
 
 
 class Scattered(Messy):
-    """Keeps state where a walk over attributes may not look."""
+    """Keeps state in places that a walk over attributes may miss."""
 
     def __init__(self):
         super().__init__()
@@ -308,7 +308,7 @@ def test_caches_that_an_export_fills_can_be_trained_through(tmp_path: Path):
 
 
 def test_exports_in_several_threads_take_turns(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", True)  # torch.compile switches it off
+    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", True)  # torch.compile disables it
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     actor = make_actor(3)
 

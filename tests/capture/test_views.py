@@ -1,4 +1,4 @@
-"""Views are found by address and re-expressed as slices and reshapes, which are aliases and never copies."""
+"""Views are found by address and expressed as slices and reshapes, which are aliases and never copies."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from exploy.live.geometry import Geometry
 
 @st.composite
 def bases(draw) -> torch.Tensor:
-    """A dense tensor, its dimensions in any order in memory."""
+    """A dense tensor with its dimensions in any memory order."""
     sizes = draw(st.lists(st.integers(1, 4), max_size=3))
     order = draw(st.permutations(range(len(sizes))))
     count = int(torch.tensor(sizes).prod()) if sizes else 1
@@ -21,7 +21,7 @@ def bases(draw) -> torch.Tensor:
 
 @st.composite
 def views(draw, base: torch.Tensor, odd_strides: bool = True) -> torch.Tensor:
-    """A view of a tensor by slices with steps, selections, transpositions, new and expanded dimensions."""
+    """A view of a tensor, with steps, selections, transpositions, and new and expanded dimensions."""
     view = base
     for _ in range(draw(st.integers(0, 4))):
         if view.dim() == 0:

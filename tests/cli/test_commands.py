@@ -1,4 +1,4 @@
-"""Every command: what it prints, and how it exits; each once through the installed entry point."""
+"""Output and exit code of every command; each runs once through the installed entry point."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def policy(tmp_path: Path) -> Path:
     return write(robot_file(), tmp_path)
 
 
-# -- the whole ------------------------------------------------------------------------------------------------
+# -- all commands ---------------------------------------------------------------------------------------------
 
 
 def test_help_names_every_command_and_loads_nothing_heavy() -> None:
@@ -162,10 +162,10 @@ def test_export_refuses_a_forgotten_input_and_writes_nothing(tmp_path: Path) -> 
     [
         ("robot", "Expected module:function, such as my_project.export:make, got 'robot'"),
         ("no_such_module:make", "Importing no_such_module raised ModuleNotFoundError"),
-        ("missing.py:make", "Importing missing.py raised FileNotFoundError: there is no file missing.py"),
+        ("missing.py:make", "Importing missing.py raised FileNotFoundError: file not found: missing.py"),
         (f"{FACTORIES}:leaving", "leaving() raised SystemExit"),
         (f"{FACTORIES}:fly", "expected a function"),
-        (f"{FACTORIES}:nothing", "found int, which cannot be called"),
+        (f"{FACTORIES}:nothing", "found int, which is not callable"),
         (f"{FACTORIES}:broken", "broken() raised RuntimeError: no simulator here"),
         (f"{FACTORIES}:only_an_environment", "must return (environment, actor)"),
     ],
@@ -189,7 +189,7 @@ def test_terminals_without_unicode_get_what_they_can_show(policy: Path, encoding
 
 
 def test_an_export_into_a_folder_is_refused(tmp_path: Path) -> None:
-    assert_fails(run("export", f"{FACTORIES}:robot", "-o", tmp_path), "is a folder; give the name of a file")
+    assert_fails(run("export", f"{FACTORIES}:robot", "-o", tmp_path), "is a folder. Pass the path of a file")
 
 
 def test_a_factory_may_be_in_a_file_of_the_present_folder(tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_view_serves_the_graph_until_it_is_interrupted(policy: Path) -> None:
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # jobs in the background start without it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore SIGINT
     )
     try:
         assert process.stdout is not None
@@ -329,7 +329,7 @@ def test_view_serves_the_graph_until_it_is_interrupted(policy: Path) -> None:
 def test_report_writes_a_page(policy: Path, tmp_path: Path) -> None:
     result = run_installed("report", policy, "-o", tmp_path / "report.html")
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "good: The file agrees" in result.stdout
+    assert "ok: The file agrees" in result.stdout
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
@@ -338,17 +338,17 @@ def test_report_of_a_file_that_differs_exits_with_one(tmp_path: Path) -> None:
     assert run("export", f"{FACTORIES}:forgetful_robot", "-o", policy, "--no-strict").returncode == 0
     result = run("report", policy, f"{FACTORIES}:forgetful_robot", "-o", page, "--steps", 30)
     assert result.returncode == 1, result.stdout + result.stderr
-    assert "not good: The file does not agree with the environment" in result.stdout
+    assert "not ok: The file does not agree with the environment" in result.stdout
     text = page.read_text(encoding="utf-8")
     assert "unregistered input" in text and "env.vel" in text
 
 
 def test_report_where_nothing_can_be_written(policy: Path, tmp_path: Path) -> None:
     assert_fails(run("report", policy, "-o", policy / "report.html"), "Cannot write")
-    assert_fails(run("report", policy, "-o", policy), "is the policy itself")
+    assert_fails(run("report", policy, "-o", policy), "is the policy file")
     assert policy.read_bytes() == robot_file()
     for target in (tmp_path, "", "/dev/full"):
-        assert_fails(run("report", policy, "-o", target), "it is no file")
+        assert_fails(run("report", policy, "-o", target), "it is not a file")
 
 
 def test_a_link_stays_a_link(policy: Path, tmp_path: Path) -> None:
@@ -363,6 +363,6 @@ def test_the_demo_tells_the_whole_story(tmp_path: Path) -> None:
     result = run_installed("demo", tmp_path / "out")
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stderr == ""
-    for text in ("500 steps beside the environment", "agrees", "stood", "policy.onnx", "report.html"):
+    for text in ("500 steps against the environment", "agrees", "balanced", "policy.onnx", "report.html"):
         assert text in result.stdout
     assert (tmp_path / "out" / "policy.onnx").is_file() and (tmp_path / "out" / "report.html").is_file()

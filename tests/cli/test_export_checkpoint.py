@@ -1,4 +1,4 @@
-"""`exploy export --from`: the policy in a trainer's checkpoint, with what the checkpoint does not hold said."""
+"""`exploy export --from`: exports the policy in a trainer's checkpoint, with options for what the checkpoint lacks."""
 
 from pathlib import Path
 from typing import Any
@@ -115,12 +115,12 @@ def test_the_others_need_the_configuration_of_the_run(
     [
         (["--from", "sb3", "none.zip"], "Checkpoint not found: none.zip."),
         (["--from", "sb3", "q.pt"], "q.pt is not a checkpoint of Stable-Baselines3"),
-        (["--from", "sb3", "q.pt", "--config", "agent.yaml"], "sb3 takes no config; it takes vecnormalize"),
+        (["--from", "sb3", "q.pt", "--config", "agent.yaml"], "sb3 does not take config. It takes: vecnormalize"),
         (["--from", "cleanrl", "q.pt"], "Missing: agent="),
-        (["--from", "cleanrl", "q.pt", "--agent", f"{AGENTS}:Nothing"], "found no such thing"),
+        (["--from", "cleanrl", "q.pt", "--agent", f"{AGENTS}:Nothing"], "found no such name"),
         (["--from", "cleanrl", "q.pt", "--env", "None-v0"], "The environment None-v0 raised"),
         (["--from", "cleanrl", "q.pt", "--set", "agent"], "--set takes NAME=VALUE"),
-        (["--from", "cleanrl", "q.pt", "--infer-memory"], "are for environments, not for a policy alone"),
+        (["--from", "cleanrl", "q.pt", "--infer-memory"], "only work for environments. Remove them with --from"),
         (["--from", "gbc", "q.pt"], "looked for 'model_state_dict', found network.0.weight"),
         (["--from", "rsl_rl", "q.pt"], "q.pt is not a checkpoint of rsl_rl"),
         (["--from", "rl_games", "q.pt"], "Give config="),

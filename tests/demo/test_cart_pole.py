@@ -124,7 +124,7 @@ def test_force_accelerates_the_cart_and_tips_the_pole_back():
     upright = torch.zeros(1, 2)
     parameters = dynamics.CartPoleParameters()
     cart, pole = dynamics.simulate(upright, upright, torch.ones(1, 1), parameters)
-    # By hand, for an upright pole at rest: F / (M - 3 m / 4), with M the total mass, and -a / (4 l / 3).
+    # Analytical values for an upright pole at rest: F / (M - 3 m / 4), with M the total mass, and -a / (4 l / 3).
     acceleration = 1.0 / (1.1 - 0.075)
     assert cart[0, 1].item() == pytest.approx(0.005 * acceleration)
     assert pole[0, 1].item() == pytest.approx(-0.005 * acceleration / (2.0 / 3.0))
@@ -256,7 +256,7 @@ def test_export_starts_from_empty_memories():
 
 
 class ProtocolRecorder:
-    """Records the hooks in the order of their calls, with the state that each of them sees."""
+    """Records the calls of the hooks in order, with the state at each call."""
 
     def __init__(self, exportable: ExportableCartPole):
         self.calls: list[str] = []

@@ -1,4 +1,4 @@
-"""The demo's environment: it can be exported, and the file balances the pole."""
+"""The demo environment can be exported, and the file balances the pole."""
 
 from pathlib import Path
 

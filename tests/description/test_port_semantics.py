@@ -1,4 +1,4 @@
-"""What ports mean to a robot: from metadata of components and groups, and from the names that robots know."""
+"""Meaning of ports for a robot, from metadata of components and groups and from known port names."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tests.support.robot import ACTUATORS, DAMPING, JOINTS, STIFFNESS
 
 
 def port(name: str = "pos", width: int = 3, **metadata: Any) -> Port:
-    """A port that is described by metadata of its own."""
+    """A port with its own metadata."""
     return with_semantics(Port(name, "float32", (1, width)), {name: metadata})
 
 
@@ -86,13 +86,13 @@ def test_metadata_of_robot_interfaces_is_understood() -> None:
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        ({"names": ["a", "b"]}, "3 different texts, one for each element under 'names', got"),
-        ({"names": ["a", "b", "b"]}, "3 different texts"),
-        ({"names": "abc"}, "3 different texts"),
-        ({"unit": 3}, "a text under 'unit', got 3"),
-        ({"kind": ["x"]}, "a text under 'kind'"),
-        ({"frame": {}}, "a text under 'frame'"),
-        ({"kind": "memory"}, "the file format uses for its own ports"),
+        ({"names": ["a", "b"]}, "3 different strings, one for each element under 'names', got"),
+        ({"names": ["a", "b", "b"]}, "3 different strings"),
+        ({"names": "abc"}, "3 different strings"),
+        ({"unit": 3}, "a string under 'unit', got 3"),
+        ({"kind": ["x"]}, "a string under 'kind'"),
+        ({"frame": {}}, "a string under 'frame'"),
+        ({"kind": "memory"}, "the file format reserves for its own ports"),
         ({"limits": 3}, r"\[lowest, highest\], or a list of 3 such pairs"),
         ({"limits": [1, -1]}, "lowest, highest"),
         ({"limits": [[0, 1], [0, 1]]}, "3 such pairs"),
@@ -112,11 +112,11 @@ def test_metadata_that_does_not_fit_its_own_port_is_refused(metadata: dict[str, 
     [
         ({"stiffness": ["a", "b", "c"]}, "3 numbers"),
         ({"stiffness": [None, None, None]}, "3 numbers"),
-        ({"names": [1, 2, 3]}, "3 different texts"),
-        ({"joint_names": ["a", "a", "b"]}, "3 different texts"),
-        ({"unit": {"of": "pos"}}, "a text under 'unit'"),
-        ({"type": "step_count"}, "the file format uses for its own ports"),
-        ({"kind": 3}, "a text under 'kind'"),
+        ({"names": [1, 2, 3]}, "3 different strings"),
+        ({"joint_names": ["a", "a", "b"]}, "3 different strings"),
+        ({"unit": {"of": "pos"}}, "a string under 'unit'"),
+        ({"type": "step_count"}, "the file format reserves for its own ports"),
+        ({"kind": 3}, "a string under 'kind'"),
     ],
 )
 def test_metadata_of_a_group_that_makes_no_sense_is_refused(metadata: dict[str, Any], message: str) -> None:
@@ -167,7 +167,7 @@ def test_an_exported_file_has_it_all() -> None:
 
 
 class Lidar(TestEnvironment):
-    """A range sensor that sees nothing, and a flag that is told when an episode begins."""
+    """A range sensor that measures infinity, and a flag that is set when an episode begins."""
 
     num_observations = 4
 

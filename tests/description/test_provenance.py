@@ -1,4 +1,4 @@
-"""Where a file comes from: versions, date, source, and the commit of the environment's code."""
+"""Provenance of a file: versions, date, source, and the commit of the environment code."""
 
 import datetime
 import importlib.util
@@ -27,7 +27,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def environment_in(folder: Path, name: str) -> object:
-    """An object of a class that is defined in a file of that folder."""
+    """An object of a class that is defined in a file of the folder."""
     path = folder / f"{name}.py"
     path.write_text("class Environment: pass\n")
     spec = importlib.util.spec_from_file_location(name, path)
@@ -112,7 +112,7 @@ def test_a_file_has_it_all() -> None:
 
 @pytest.fixture(autouse=True)
 def _no_repository_around(monkeypatch: Any, tmp_path: Path) -> None:
-    """Let no repository above the folder of a test, and no settings of a user, matter."""
+    """Ignore git repositories above the test folder, and the git settings of the user."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     monkeypatch.setenv("GIT_CONFIG_SYSTEM", "/dev/null")

@@ -230,7 +230,7 @@ def test_something_else_than_an_environment_is_a_finding(env):
 def test_something_else_than_an_actor_is_a_finding():
     diagnosis = check(Simple(), "policy")
     assert [item.what for item in diagnosis.findings] == ["An actor must be a torch.nn.Module, got str"]
-    assert diagnosis.suggestions == ("# Wrap a plain function in a module with a forward(obs).",)
+    assert diagnosis.suggestions == ("# Wrap a plain function in a module with a forward(obs) method.",)
 
 
 def test_an_actor_of_another_width_is_a_finding():

@@ -130,7 +130,7 @@ def test_a_declared_constant_is_named_in_the_file_and_not_in_the_warning(tmp_pat
 def test_a_constant_needs_a_name_of_its_own():
     env = Simple()
     env.context_manager().add_constant("gains", lambda: env.value)
-    with pytest.raises(DuplicateNameError, match="constant called 'gains' exists"):
+    with pytest.raises(DuplicateNameError, match="constant named 'gains' already exists"):
         env.context_manager().add_constant("gains", lambda: env.value)
     with pytest.raises(DuplicateNameError, match="'gains'"):
         env.context_manager().add_component(Input("gains", lambda: env.value))

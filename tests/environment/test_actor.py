@@ -1,4 +1,4 @@
-"""Actors: any module can be one, and what it remembers can be registered."""
+"""Actors: any module can be an actor, and its state can be registered."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class Doubling(ExportableActor):
 
 
 class Recurrent(torch.nn.Module):
-    """Not an ExportableActor, but with its methods; makes a new state tensor at every call."""
+    """Not an ExportableActor, but has its methods. Creates a new state tensor at every call."""
 
     def __init__(self) -> None:
         super().__init__()

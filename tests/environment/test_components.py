@@ -11,7 +11,7 @@ from exploy.exporter.core.components import Connection, Group, Input, Memory, Ou
 
 
 class Robot:
-    """Something with tensors that are written in place and tensors that are replaced."""
+    """Has tensors that are written in place and tensors that are replaced."""
 
     def __init__(self) -> None:
         self.position = torch.tensor([[1.0, 2.0, 3.0]])

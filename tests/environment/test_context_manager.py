@@ -1,4 +1,4 @@
-"""ContextManager: which components an environment has, under which names, in which order."""
+"""ContextManager: the components of an environment, their names and their order."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def manager() -> ContextManager:
 
 @dataclass(frozen=True)
 class Contents:
-    """All that a manager tells of itself."""
+    """The complete content of a manager."""
 
     inputs: list[str]
     outputs: list[str]
@@ -69,7 +69,7 @@ NOTHING = Contents([], [], [], [], {})
 
 
 def assert_refused_as_duplicate(action: Callable[[], None], name: str) -> None:
-    """The documentation speaks of AssertionError and of KeyError; a message is to be read by people."""
+    """The error is an AssertionError and a KeyError, as documented, and its message is a readable sentence."""
     with pytest.raises(DuplicateNameError) as caught:
         action()
     assert isinstance(caught.value, AssertionError)
@@ -80,7 +80,7 @@ def assert_refused_as_duplicate(action: Callable[[], None], name: str) -> None:
     assert not message.startswith(('"', "'"))
 
 
-# -- what is there, and in which order ------------------------------------------------------------------------
+# -- components and their order -------------------------------------------------------------------------------
 
 
 def test_a_new_manager_is_empty(manager: ContextManager) -> None:
@@ -186,7 +186,7 @@ def test_metadata_goes_by_full_name_and_only_where_there_is_some(manager: Contex
     }
 
 
-# -- looking up -----------------------------------------------------------------------------------------------
+# -- lookup ---------------------------------------------------------------------------------------------------
 
 
 def test_a_component_is_found_by_its_full_name(manager: ContextManager) -> None:
@@ -224,7 +224,7 @@ def test_an_unknown_name_finds_nothing(manager: ContextManager) -> None:
         assert manager.get_component_by_name(name) is None
 
 
-# -- names that clash -----------------------------------------------------------------------------------------
+# -- duplicate names ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first", [input_, output, memory, connection])
@@ -303,7 +303,7 @@ def test_uniqueness_of_ids_can_be_asked_for(manager: ContextManager) -> None:
     assert_refused_as_duplicate(lambda: manager.assert_unique_id(item.id, "new_name"), "new_name")
 
 
-# -- names that the file format uses --------------------------------------------------------------------------
+# -- names that the file format reserves ----------------------------------------------------------------------
 
 RESERVED = ["actions", "obs", "ctx.step_count", "ctx.anything", "memory.x", "memory.actions.in"]
 
@@ -315,7 +315,7 @@ def test_inputs_and_outputs_cannot_take_the_names_of_the_format(
 ) -> None:
     with pytest.raises(ReservedNameError, match=name) as caught:
         manager.add_component(kind(name))
-    assert "the file format uses" in str(caught.value)
+    assert "the file format reserves" in str(caught.value)
     assert Contents.of(manager) == NOTHING
 
 
@@ -580,7 +580,7 @@ def test_a_component_belongs_to_one_context_manager_only():
     first, second = ContextManager(), ContextManager()
     item = input_("pos")
     first.add_component(item)
-    with pytest.raises(DuplicateNameError, match="belongs to a context manager already"):
+    with pytest.raises(DuplicateNameError, match="already belongs to a context manager"):
         second.add_group(Group("robot", [item]))
     assert first.get_input_names() == ["pos"]
     assert second.get_input_names() == []

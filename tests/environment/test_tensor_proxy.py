@@ -1,4 +1,4 @@
-"""TensorProxy: a tensor in separate parts that can be used as if it were whole."""
+"""TensorProxy: a tensor in separate parts that can be used like one tensor."""
 
 import copy
 import operator
@@ -42,7 +42,7 @@ def same_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def outcome(action: Callable[[], Any]) -> Any:
-    """What an action returns, or the type of what it raises. Deprecated forms of indices count as allowed."""
+    """The result of an action, or the type of the exception that it raises. Deprecated forms of indices are allowed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -70,7 +70,7 @@ def mostly(draw: st.DrawFn, usual: st.SearchStrategy[Any], unusual: st.SearchStr
 
 @st.composite
 def tensors(draw: st.DrawFn) -> torch.Tensor:
-    """Tensors of one to four dimensions, also empty ones and ones that are not contiguous."""
+    """Tensors of one to four dimensions, including empty and non-contiguous tensors."""
     size = mostly(st.sampled_from([3, 2, 1, 4]), st.just(0))
     shape = draw(st.lists(size, min_size=1, max_size=4))
     return numbered(*shape).permute(draw(st.permutations(range(len(shape)))))
@@ -87,7 +87,7 @@ def masks(*shape: int) -> st.SearchStrategy[np.ndarray[Any, Any]]:
 
 
 def single_indices(size: int) -> st.SearchStrategy[Any]:
-    """Indices that pick one element of a dimension, sometimes one that it does not have."""
+    """Indices that select one element of a dimension, sometimes out of range."""
     number = mostly(integers_within(size), st.sampled_from([size, -size - 1]))
     form = st.sampled_from([int, int, int, np.int64, np.int16, torch.tensor, np.array])
     return mostly(st.builds(lambda make, value: make(value), form, number), st.just(2**70))
@@ -100,7 +100,7 @@ def slices(size: int) -> st.SearchStrategy[slice]:
 
 
 def lists_of_indices(size: int, length: int) -> st.SearchStrategy[Any]:
-    """Indices that list elements of a dimension; those of one `length` can be used together."""
+    """Indices that list elements of a dimension; indices of the same `length` can be used together."""
     number = mostly(integers_within(size), st.just(size))
     flat = st.lists(number, min_size=length, max_size=length)
     nested = st.lists(flat, min_size=1, max_size=2)
@@ -125,7 +125,7 @@ def lists_of_indices(size: int, length: int) -> st.SearchStrategy[Any]:
 
 
 def mask_indices(*sizes: int) -> st.SearchStrategy[Any]:
-    """Masks over one or several dimensions, sometimes of the wrong size."""
+    """Masks over one or several dimensions, sometimes with the wrong size."""
     forms: list[Callable[[np.ndarray[Any, Any]], Any]] = [
         torch.from_numpy,
         torch.from_numpy,
@@ -145,7 +145,7 @@ FORMS = ("single", "single", "slice", "slice", "slice", "list", "mask", "masks",
 
 @st.composite
 def indices(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
-    """Everything that torch allows as an index of a tensor of this shape, and some that it does not."""
+    """All kinds of indices that torch allows for a tensor of this shape, and some invalid indices."""
     items: list[Any] = []
     length = draw(st.integers(1, 3))
     dim = 0
@@ -175,7 +175,7 @@ def indices(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
 
 @st.composite
 def indices_of_one_dim(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """Indices that leave all dimensions but one alone."""
+    """Indices that index only one dimension."""
     dim = draw(st.integers(0, len(shape) - 1))
     item = draw(single_indices(shape[dim]) | lists_of_indices(shape[dim], draw(st.integers(1, 3))))
     before = draw(st.sampled_from([(slice(None),) * dim, (..., *(slice(None),) * dim)]))
@@ -185,7 +185,7 @@ def indices_of_one_dim(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ..
 
 @st.composite
 def indexed_tensors(draw: st.DrawFn) -> tuple[torch.Tensor, TensorProxy, Any, Any]:
-    """A plain tensor, a proxy of a tensor equal to it, and an index for the one and for the other."""
+    """A plain tensor, a proxy of an equal tensor, and an index for each of them."""
     plain = draw(tensors())
     proxy = TensorProxy(copy.deepcopy(plain), draw(st.integers(-plain.ndim, plain.ndim - 1)))
     idx = draw(indices(tuple(plain.shape)) | indices_of_one_dim(tuple(plain.shape)))
@@ -194,7 +194,7 @@ def indexed_tensors(draw: st.DrawFn) -> tuple[torch.Tensor, TensorProxy, Any, An
 
 @st.composite
 def values_for(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
-    """Values to write into a selection of this shape: all that broadcast to it, and some that do not."""
+    """Values to write to a selection of this shape, including some that do not broadcast to it."""
     dims = [draw(st.sampled_from([size, size, 1])) for size in shape]
     leading_ones = [1] * draw(st.integers(0, 2))
     tensor = 1000 + numbered(*leading_ones, *dims[draw(st.integers(0, len(dims))) :])
@@ -350,7 +350,7 @@ class TestBadArguments:
             TensorProxy(proxy, 0)
 
     def test_tensor_without_dimensions_is_refused(self):
-        with pytest.raises(ComponentError, match=r"at least one dimension, got one with none.*use the tensor"):
+        with pytest.raises(ComponentError, match=r"at least one dimension, got a tensor with none.*Use the tensor"):
             TensorProxy(torch.tensor(1.0), 0)
 
     @pytest.mark.parametrize("split_dim", [3, -4])
@@ -394,10 +394,10 @@ UNARY = [operator.neg, operator.pos, operator.abs]
 
 NOT_FOR_PROXIES = {
     *("__deepcopy__", "__reduce_ex__", "__setstate__"),  # copied by __reduce__
-    "__format__",  # does what that of object does for all but tensors without dimensions
-    *("__div__", "__rdiv__", "__idiv__", "__long__", "__nonzero__"),  # of Python 2
-    *("__cuda_array_interface__", "__dlpack_c_exchange_api__"),  # __dlpack__ serves instead
-    *("__torch_dispatch__", "__new__"),  # of subclasses of Tensor
+    "__format__",  # same as object.__format__, except for tensors without dimensions
+    *("__div__", "__rdiv__", "__idiv__", "__long__", "__nonzero__"),  # Python 2 only
+    *("__cuda_array_interface__", "__dlpack_c_exchange_api__"),  # __dlpack__ is used instead
+    *("__torch_dispatch__", "__new__"),  # only for subclasses of Tensor
 }
 
 
@@ -476,7 +476,7 @@ class TestOperators:
             name
             for name in of_tensors - set(dir(object)) - NOT_FOR_PROXIES
             if not hasattr(TensorProxy, name)
-            and name not in ("__dict__", "__annotations__", "__slotnames__")  # the last once one has been pickled
+            and name not in ("__dict__", "__annotations__", "__slotnames__")  # the last exists after pickling
         }
         assert not lacking
 
@@ -630,7 +630,7 @@ class TestArgsToTensor:
 
 
 class TestTracing:
-    """A graph whose inputs are the split tensors depends only on those that are used."""
+    """A graph whose inputs are the split tensors depends only on the tensors that are used."""
 
     @staticmethod
     def traced(function: Callable[[], Any], *inputs: torch.Tensor) -> torch.fx.GraphModule:
@@ -643,7 +643,7 @@ class TestTracing:
     def used_inputs(graph_module: torch.fx.GraphModule) -> list[int]:
         graph_module.graph.eliminate_dead_code()
         constants = [getattr(graph_module, str(n.target)) for n in graph_module.graph.nodes if n.op == "get_attr"]
-        assert not any(constant.is_floating_point() for constant in constants), "a value of the proxy was baked in"
+        assert not any(constant.is_floating_point() for constant in constants), "a value of the proxy became a constant"
         inputs = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
         return [number for number, node in enumerate(inputs) if node.users]
 

@@ -1,4 +1,4 @@
-"""Every example runs as it stands."""
+"""Every example runs unchanged."""
 
 import runpy
 import sys
@@ -16,7 +16,7 @@ EXAMPLES = sorted(FOLDER.glob("*.py"))
 
 @pytest.fixture(autouse=True)
 def process_as_before() -> Iterator[None]:
-    """One example registers a backend in this process, and imports another one."""
+    """Undo changes to the process: one example registers a backend and imports another example."""
     with mock.patch.dict(REGISTERED):
         yield
     for path in EXAMPLES:

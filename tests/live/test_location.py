@@ -1,4 +1,4 @@
-"""Which code is the user's: all but torch's and exploy's own; the demo is like that of users."""
+"""User code is all code except torch and exploy. The demo counts as user code."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tensors are named by the way that leads to them, found without running any code of the objects."""
+"""Tensors are named by their attribute path, which is found without running code of the objects."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""The report in a real browser: it renders offline, plots appear, and nothing complains."""
+"""The report in a real browser: it renders offline, with all plots and without console messages."""
 
 import dataclasses
 import html.parser
@@ -24,12 +24,12 @@ from tests.support.files import write as write_file
 BROWSER = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
 )
-needs_browser = pytest.mark.skipif(not BROWSER, reason="no Chromium here")
+needs_browser = pytest.mark.skipif(not BROWSER, reason="Chromium is not installed")
 MAX_BYTES = 3_000_000
 
 
 def opened(page: Path, *options: str) -> tuple[str, list[str]]:
-    """The page as a browser has it after its scripts have run, and what the console has said."""
+    """The page in a browser after its scripts have run, and the console messages."""
     arguments = [
         "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage",
         "--enable-logging=stderr", "--virtual-time-budget=20000", "--window-size=1200,2400",
@@ -54,7 +54,7 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Content:
     return report_of(forgetful_robot, tmp_path_factory.mktemp("bad"))
 
 
-# -- what it tells --------------------------------------------------------------------------------------------
+# -- content --------------------------------------------------------------------------------------------------
 
 
 def test_a_good_file_is_called_good(good: Content) -> None:
@@ -83,7 +83,7 @@ def test_without_an_environment_the_trace_is_compared(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_trace_needs_its_environment(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"no golden trace; give the environment as well"):
+    with pytest.raises(ValueError, match=r"no golden trace\. Also pass the environment"):
         from_trace(write_file(reciprocal_file(), tmp_path))
 
 
@@ -91,7 +91,7 @@ def test_a_file_without_a_trace_needs_its_environment(tmp_path: Path) -> None:
 
 
 class Links(html.parser.HTMLParser):
-    """Collects what a page loads from elsewhere."""
+    """Collects the external resources that a page loads."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -231,9 +231,9 @@ def test_dictionaries_have_a_port_for_each_key(tmp_path: Path) -> None:
     }
     assert controller.ports["joints"].names == ("q0", "q1", "q2", "q3", "q4", "q5")
     assert_agrees(path, predicted(model, venv.normalize_obs), samples(space))
-    with pytest.raises(MetadataError, match="give obs_names as a dictionary"):
+    with pytest.raises(MetadataError, match="Pass obs_names as a dictionary"):
         sb3.export_policy(model, tmp_path / "other.onnx", obs_names=["a"])
-    with pytest.raises(MetadataError, match="obs_names has arms, but the policy reads camera, command"):
+    with pytest.raises(MetadataError, match="obs_names has arms, but the policy has the inputs camera, command"):
         sb3.export_policy(model, tmp_path / "other.onnx", obs_names={"arms": ["a"]})
 
 

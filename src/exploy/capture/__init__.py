@@ -1,1 +1,1 @@
-"""Environment and actor in, `Program` out: a pure graph of torch operators with named ports. Knows no ONNX."""
+"""Converts an environment and its actor to a `Program`: a pure graph of torch operators with named ports. No ONNX."""

@@ -1,9 +1,9 @@
-"""Ties tensors that share memory together inside a recorded graph.
+"""Connects tensors that share memory inside a recorded graph.
 
-make_fx sees a tensor that is neither an argument nor the result of an operation as a constant (`get_attr`), even
-when it is an old view of an argument, a fresh wrapper around the same memory, or the `.data` of an intermediate
-result. Here each such access is replaced by a view of the one node that stands for that memory, its root, so that
-every read sees every write, in the order in which they happened.
+make_fx records a tensor that is neither an argument nor the result of an operation as a constant (`get_attr`). It does
+so even if the tensor is an old view of an argument, a new wrapper around the same memory, or the `.data` of an
+intermediate result. This module replaces each such access by a view of the one node that represents the memory, its
+root. Every read then sees every earlier write.
 """
 
 import operator
@@ -36,7 +36,7 @@ FED = "exploy_fed"
 
 @dataclass(eq=False)
 class Access:
-    """One place where memory from outside the graph is read or written."""
+    """One read or write of memory from outside the graph."""
 
     node: fx.Node
     geometry: Geometry
@@ -45,7 +45,7 @@ class Access:
 
 @dataclass(eq=False)
 class Region:
-    """Accesses that share memory, directly or through others, and the arguments that lie in it."""
+    """Accesses that share memory, directly or indirectly, and the arguments in that memory."""
 
     arguments: list[Access] = field(default_factory=list)
     accesses: list[Access] = field(default_factory=list)
@@ -60,33 +60,33 @@ class Region:
 
 
 def require_disjoint_arguments(named: dict[str, torch.Tensor]) -> None:
-    """Check that no two registered tensors share memory, and none shares memory with itself.
+    """Check that no two registered tensors share memory, and that no tensor has elements that share memory.
 
     Raises:
-        AliasError: If they do; the message names them.
+        AliasError: If memory is shared; the message names the tensors.
     """
     places = [(name, Geometry.of(tensor)) for name, tensor in named.items()]
     for position, (name, place) in enumerate(places):
         if place.repeats_elements:
             raise AliasError(
-                f"{name!r} is an expanded tensor: several of its elements are one memory cell, so that they "
-                "cannot be fed separately. Register the tensor before it is expanded."
+                f"{name!r} is an expanded tensor: several of its elements share one memory location, so they cannot "
+                "be set separately. Register the tensor before it is expanded."
             )
         for other, other_place in places[position + 1 :]:
             if place.overlaps(other_place):
                 raise AliasError(
-                    f"{name!r} and {other!r} share memory, so that a value fed for one would overwrite the other. "
-                    "Register the whole tensor once, or parts that do not overlap."
+                    f"{name!r} and {other!r} share memory, so setting one would overwrite the other. "
+                    "Register the whole tensor once, or register parts that do not overlap."
                 )
 
 
 def tie_aliases(recording: Recording) -> list[Region]:
     """Rewrite the graph in place and return its regions of outside memory.
 
-    Must run after the environment was restored: contents of constants are read from the live tensors.
+    Must run after the environment is restored, because constants are read from the live tensors.
 
     Raises:
-        AliasError: If memory is shared in a way that slices and reshapes cannot express.
+        AliasError: If slices and reshapes cannot express how memory is shared.
     """
     _tie_to_intermediates(recording)
     regions = _find_regions(recording)
@@ -97,7 +97,7 @@ def tie_aliases(recording: Recording) -> list[Region]:
 
 
 def shared_root(recording: Recording, node: fx.Node) -> fx.Node:
-    """The node that owns the memory of a node: itself, or what it is a view of."""
+    """The node that owns the memory of a node: the node itself, or the node that it is a view of."""
     parent = alias_parent(recording, node)
     while parent is not None:
         node, parent = parent, alias_parent(recording, parent)
@@ -105,7 +105,7 @@ def shared_root(recording: Recording, node: fx.Node) -> fx.Node:
 
 
 def alias_parent(recording: Recording, node: fx.Node) -> fx.Node | None:
-    """The node whose memory this node looks at, or None where it has memory of its own."""
+    """The node that this node is a view of, or None if it has its own memory."""
     if node.meta.get(VIEW):
         return node.args[0]  # type: ignore[return-value]
     if node.target is operator.getitem and isinstance(node.args[0], fx.Node):
@@ -121,7 +121,7 @@ def alias_parent(recording: Recording, node: fx.Node) -> fx.Node | None:
 
 
 def is_overwritten_first(recording: Recording, root: fx.Node, nodes: Iterable[fx.Node]) -> bool:
-    """Whether the first thing that these nodes do with all of a root's memory is to store other values in it."""
+    """Whether these nodes overwrite all of a root's memory before they read it."""
     for node in nodes:
         touching = [source for source in node.all_input_nodes if shared_root(recording, source) is root]
         if touching and alias_parent(recording, node) is None:
@@ -132,7 +132,7 @@ def is_overwritten_first(recording: Recording, root: fx.Node, nodes: Iterable[fx
 
 
 def _is_root_itself(recording: Recording, node: fx.Node, root: fx.Node) -> bool:
-    """Whether a node is a root, or the root as an in-place operator returned it."""
+    """Whether a node is the root, or the root returned by an in-place operator."""
     while node is not root and mutated_arguments(node):
         parent = alias_parent(recording, node)
         assert parent is not None
@@ -145,7 +145,7 @@ def _same_storage(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def _tie_to_intermediates(recording: Recording) -> None:
-    """Replace constants that are really memory of an earlier result (`.data`, views that nobody recorded)."""
+    """Replace constants that are memory of an earlier result (`.data`, views that were not recorded)."""
     creators: dict[int, fx.Node] = {}
     outside: set[int] = set()
     for node in list(recording.graph.nodes):
@@ -176,14 +176,14 @@ def _replace_by_view(recording: Recording, node: fx.Node, creator: fx.Node) -> N
 def _emit_beside(
     recording: Recording, node: fx.Node, base: fx.Node, base_geometry: Geometry, place: Geometry
 ) -> fx.Node:
-    """Emit a view of `base` right behind `node`, belonging to the same stage and line of code."""
+    """Emit a view of `base` right after `node`, with the same stage and line of code."""
     with recording.graph.inserting_before(node.next):
         try:
             view = emit_view(recording.graph, base, base_geometry, place)
         except InexpressibleView as error:
             raise AliasError(
-                f"{_place_of(node)}: a tensor shares memory with a registered or computed one in a way that cannot be "
-                f"expressed in the file ({error}). Read it through ordinary slices of one tensor."
+                f"{_place_of(node)}: a tensor shares memory with a registered or computed tensor in a way that the "
+                f"file cannot express ({error}). Read it through ordinary slices of one tensor."
             ) from error
     inserted = node.next
     while STAGE not in inserted.meta and inserted.op == "call_function":
@@ -215,7 +215,7 @@ def _find_regions(recording: Recording) -> list[Region]:
 
 
 def _accesses(recording: Recording, constant: fx.Node) -> list[Access]:
-    """The nodes at which a constant is really used: itself, or views of it."""
+    """The nodes where a constant is used: the constant itself, or views of it."""
     found: list[Access] = []
     pending = [constant]
     while pending:
@@ -295,7 +295,7 @@ def _rewrite_on_flat_buffer(recording: Recording, region: Region) -> None:
     if len(dtypes) > 1:
         names = ", ".join(sorted(str(dtype) for dtype in dtypes))
         raise AliasError(
-            f"{_place_of(region.members[-1].node)}: the same memory is used as {names}. "
+            f"{_place_of(region.members[-1].node)}: the same memory is used with different dtypes: {names}. "
             "Convert with .to(dtype) instead of .view(dtype)."
         )
     start = min(place.start for place in places)
@@ -336,7 +336,7 @@ def _is_real_use(recording: Recording, node: fx.Node, user: fx.Node) -> bool:
 def _argument_view(
     recording: Recording, root: fx.Node, geometry: Geometry, argument: Access, source: fx.Node
 ) -> fx.Node:
-    """The view of the root that stands for an argument; its value is written there first where the root is larger."""
+    """The view of the root that represents an argument. If the root is larger, the value is first written to it."""
     if source is argument.node:
         return root
     view = _emit_beside(recording, root, root, geometry, argument.geometry)

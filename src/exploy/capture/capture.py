@@ -1,4 +1,4 @@
-"""Turns a live environment and its actor into a Program, and leaves both as they were."""
+"""Converts a live environment and its actor to a Program, and restores both."""
 
 import dataclasses
 import itertools
@@ -30,7 +30,7 @@ from exploy.live.object_graph import resolve_in
 from exploy.live.roots import live_objects
 from exploy.live.snapshot import Snapshot
 
-ONE_AT_A_TIME = threading.RLock()  # recording and torch's exporter keep state of the whole process
+ONE_AT_A_TIME = threading.RLock()  # recording and torch's exporter use process-wide state
 _DTYPES = (
     torch.float32, torch.float64, torch.float16, torch.bool,
     torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
@@ -44,16 +44,17 @@ def capture(
 ) -> Program:
     """Record one policy step and two sub-steps of the live environment as a Program.
 
-    Environment, actor and random generators are afterwards as they were before. `prepare_export()` is not called.
+    The state of the environment, the actor and the random generators is restored. `prepare_export()` is not called.
 
     Args:
         env: The environment, with its components registered.
-        actor: The actor, in the mode in which it is to be exported.
-        initial_memory: Values that memories start from, by name, where they differ from what is found.
+        actor: The actor, in the mode (train or eval) to export.
+        initial_memory: Initial values of memories, by name, if they differ from the default.
 
     Raises:
         CaptureError: If the pipeline cannot be expressed as a graph; the message names the line.
-        ComponentError, ActorError, InvalidEnvironmentError: If what callbacks, actor or environment return is wrong.
+        ComponentError, ActorError, InvalidEnvironmentError: If a callback, the actor or the environment returns an
+            invalid value.
     """
     _require_initialized_parameters(actor)
     roots = live_objects(env, actor)
@@ -70,7 +71,7 @@ def capture(
 
 @dataclass
 class _Builder:
-    """Makes a Program from a finished recording."""
+    """Builds a Program from a finished recording."""
 
     pipeline: Pipeline
     roots: dict[str, object]
@@ -124,7 +125,7 @@ class _Builder:
         )
 
     def _declared(self, stored: list[FrozenTensor]) -> list[FrozenTensor]:
-        """Mark the tensors that the user has declared to be constants."""
+        """Mark the tensors that the user declared as constants."""
         constants = self.pipeline.env.context_manager().get_constants()
         places = {constant.name: Geometry.of(constant.fetch()) for constant in constants}
         marked = []
@@ -139,7 +140,7 @@ class _Builder:
         return [item.input_name for item in self.pipeline.inputs if not isinstance(item, Memory)]
 
     def _require_constant_shapes(self) -> None:
-        """Check that every component has a type that files know, and that inputs keep their shape and type."""
+        """Check that every component has a supported dtype, and that inputs keep their shape and dtype."""
         for output in self.pipeline.outputs:
             clone = self.pipeline.boundaries[0].outputs[output.output_name]
             _require_file_dtype(output, self.pipeline.recording.tensors[clone])
@@ -154,7 +155,7 @@ class _Builder:
                     )
 
     def _written_by_observations(self) -> set[str]:
-        """Memories that hold another value once observations are computed."""
+        """Names of the memories that computing the observations changes."""
         recording = self.pipeline.recording
         written = [
             place
@@ -211,14 +212,12 @@ def _unused(name: str, taken: set[str]) -> str:
 def _require_initialized_parameters(actor: torch.nn.Module) -> None:
     lazy = [name for name, parameter in actor.named_parameters() if is_lazy(parameter)]
     if lazy:
-        raise ActorError(
-            f"The parameters {', '.join(lazy)} were never initialised. Run the actor once before exporting."
-        )
+        raise ActorError(f"The parameters {', '.join(lazy)} are not initialized. Run the actor once before the export.")
 
 
 def _require_file_dtype(component: Input | Output, tensor: torch.Tensor) -> None:
     if tensor.dtype not in _DTYPES:
         raise ComponentError(
-            f"{component} is of {describe(tensor)}, a type that numpy or ONNX does not have. "
+            f"{component} has {describe(tensor)}, a dtype that numpy or ONNX does not support. "
             "Convert it in the environment, for example with .float()."
         )

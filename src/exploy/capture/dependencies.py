@@ -1,4 +1,4 @@
-"""What each result of a graph is computed from."""
+"""Finds the nodes that each result of a graph is computed from."""
 
 import operator
 import sys
@@ -20,19 +20,19 @@ _WHOLE_VIEWS = (
 def sources_of_results(graph: fx.Graph, is_source: Callable[[fx.Node], bool]) -> list[set[fx.Node]]:
     """For each result of a graph, the sources that its value may depend on.
 
-    Writes in place are followed through views. Memory is taken as a whole: what reads one part of it counts as reading
-    all that was written to any part since it was last overwritten as a whole. So a source that is not listed certainly
-    has no influence.
+    In-place writes are followed through views. A read of any part of a memory counts as a read of everything that was
+    written to that memory since it was last overwritten as a whole. So a source that is not listed is certain to have no
+    influence.
 
     Args:
         graph: A graph of torch operators.
-        is_source: Which nodes to list.
+        is_source: Returns whether to list a node.
     """
     return _Flow(is_source).follow(graph)
 
 
 class _Flow:
-    """One pass over a graph, with sets of sources as bits of whole numbers."""
+    """One pass over a graph, with sets of sources stored as bits of integers."""
 
     def __init__(self, is_source: Callable[[fx.Node], bool]):
         self._is_source = is_source
@@ -87,7 +87,7 @@ def _is_whole_slice(node: fx.Node) -> bool:
 
 
 def _root(node: fx.Node) -> fx.Node:
-    """The node whose memory this one is, or may be, a view of."""
+    """The node that this node is, or may be, a view of."""
     while True:
         viewed = node.args[0] if node.target is operator.getitem else viewed_argument(node)
         if not isinstance(viewed, fx.Node):

@@ -1,4 +1,4 @@
-"""Refuses to let traced values leave torch, where their result would be frozen into the file unseen."""
+"""Raises an error when a traced value leaves torch, because its result would silently become a constant."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,21 +15,21 @@ from exploy.live.location import calling_line
 from exploy.live.snapshot import Snapshot
 
 _ESCAPES = {
-    "__bool__": "The truth of a tensor (an if, a while, an and, an assert)",
-    "__int__": "A number made by int()",
-    "__float__": "A number made by float()",
-    "__complex__": "A number made by complex()",
+    "__bool__": "The truth value of a tensor (if, while, and, assert)",
+    "__int__": "A number from int()",
+    "__float__": "A number from float()",
+    "__complex__": "A number from complex()",
     "__index__": "A tensor used as a Python index",
     "__contains__": "The result of `in` on a tensor",
-    "item": "A number made by .item()",
-    "tolist": "A list made by .tolist()",
-    "numpy": "An array made by .numpy()",
-    "__array__": "An array made by numpy",
-    "__dlpack__": "Memory handed out through DLPack",
-    "to_dlpack": "Memory handed out through DLPack",
-    "_to_dlpack": "Memory handed out through DLPack",
+    "item": "A number from .item()",
+    "tolist": "A list from .tolist()",
+    "numpy": "An array from .numpy()",
+    "__array__": "An array created by numpy",
+    "__dlpack__": "Memory exported through DLPack",
+    "to_dlpack": "Memory exported through DLPack",
+    "_to_dlpack": "Memory exported through DLPack",
     "data_ptr": "The address of a tensor",
-    "__cuda_array_interface__": "Memory handed out through the CUDA array interface",
+    "__cuda_array_interface__": "Memory exported through the CUDA array interface",
     "equal": "The result of torch.equal()",
     "allclose": "The result of torch.allclose()",
     "is_nonzero": "The result of torch.is_nonzero()",
@@ -38,11 +38,10 @@ _PRINTING = {"__repr__", "__str__", "__format__"}
 
 
 class EscapeGuard(TorchFunctionMode):
-    """Sees every call of a torch function while recording.
+    """Intercepts every call of a torch function while recording.
 
-    Values that do not depend on an input may be read by Python, since they are constants; they are read with
-    recording switched off. Tensors that the recording has not met are put under the snapshot's protection before
-    anything can write to them.
+    Python may read values that do not depend on an input, because they are constants. Recording is disabled for these
+    reads. Tensors that are new to the recording are added to the snapshot before anything can write to them.
     """
 
     def __init__(self, recording: Recording, snapshot: Snapshot):
@@ -53,10 +52,10 @@ class EscapeGuard(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run a torch function, or refuse it.
+        """Run a torch function.
 
         Raises:
-            DataDependentError: If it would take a value that depends on an input out of torch.
+            DataDependentError: If it would move a value that depends on an input out of torch.
         """
         kwargs = kwargs or {}
         name = _name(func)

@@ -1,4 +1,4 @@
-"""Lists the tensors that a program has stored with their present value, by the way that leads to them."""
+"""Lists the tensors that a program stores with their current value, by attribute path."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _LITERALS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.d
 
 @dataclass
 class _Entry:
-    """What is frozen of one named tensor, gathered from all accesses to it."""
+    """The frozen part of one named tensor, collected from all accesses to it."""
 
     where: str
     named: NamedMemory | None
@@ -32,7 +32,7 @@ class _Entry:
 def frozen_tensors(
     recording: Recording, regions: list[Region], attr_paths: PathIndex, modules: Iterable[torch.nn.Module]
 ) -> list[FrozenTensor]:
-    """Every outside tensor that was read and is neither registered nor a literal; weights of modules marked as such."""
+    """Every outside tensor that was read and is neither registered nor a literal. Weights of modules are marked."""
     weights = {tensor.data_ptr() for module in modules for tensor in tensors_of(module).values()}
     entries: dict[str, _Entry] = {}
     for region in regions:
@@ -57,7 +57,7 @@ def frozen_tensors(
 
 
 def tensors_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Parameters and buffers of a module that have memory, by name."""
+    """Parameters and buffers of a module that are not empty, by name."""
     state = module.state_dict(keep_vars=True)
     return {name: value for name, value in state.items() if isinstance(value, torch.Tensor) and value.numel()}
 
@@ -81,7 +81,7 @@ def _frozen(name: str, entry: _Entry) -> FrozenTensor:
 
 
 def _unregistered(region: Region, access: Access) -> np.ndarray:
-    """Addresses of the elements of an access that no port covers."""
+    """Addresses of the elements of an access that belong to no port."""
     elements = access.geometry.elements
     if not region.arguments:
         return elements
@@ -90,7 +90,7 @@ def _unregistered(region: Region, access: Access) -> np.ndarray:
 
 
 def _constant(region: Region, access: Access) -> str:
-    """The name of the constant in the graph that holds what the access reads."""
+    """The name of the graph constant that the access reads."""
     node = region.root.args[0] if region.root is not None else access.node
     while isinstance(node, fx.Node) and node.op == "call_function":
         node = viewed_argument(node) or node.args[0]

@@ -1,4 +1,4 @@
-"""Keeps Python's search for garbage from slowing down work that makes many small objects."""
+"""Pauses Python's garbage collector, which slows down code that creates many small objects."""
 
 import contextlib
 import gc
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def paused_garbage_collection() -> Iterator[None]:
-    """Put off the search for cyclic garbage; it goes on afterwards if it was on before."""
+    """Disable the cyclic garbage collector; enable it again afterwards if it was enabled before."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

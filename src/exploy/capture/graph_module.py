@@ -1,4 +1,4 @@
-"""Turns a finished graph into a module that owns its constants and runs on any CPU."""
+"""Converts a finished graph to a module that owns its constants and runs on the CPU."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from exploy.live.location import UNKNOWN
 def own_module(
     graph: fx.Graph, recording: Recording, roots: dict[str, object]
 ) -> tuple[fx.GraphModule, dict[str, str]]:
-    """The graph as a module that owns copies of its constants on the CPU, and names for those that are weights."""
+    """Return the graph as a module with CPU copies of its constants, and the names of constants that are weights."""
     graph.eliminate_dead_code(is_impure_node=has_effect)
     _make_portable(graph)
     constants: dict[str, torch.Tensor] = {}
@@ -33,8 +33,8 @@ def _stored(node: fx.Node, value: object) -> torch.Tensor:
     if not isinstance(value, torch.Tensor):
         place = next((user.meta[WHERE] for user in node.users if WHERE in user.meta), UNKNOWN)
         raise CaptureError(
-            f"{place}: an operator uses a {type(value).__name__}, which no file can hold. "
-            "Quantised and packed modules must be exported as ordinary ones."
+            f"{place}: an operator uses a {type(value).__name__}, which cannot be stored in a file. "
+            "Convert quantized and packed modules to ordinary modules before the export."
         )
     return cpu_copy(value)
 
@@ -51,12 +51,12 @@ def _weight_names(recording: Recording, constants: dict[str, torch.Tensor], root
 
 
 def has_effect(node: fx.Node) -> bool:
-    """Whether a node matters even if nothing reads it; drawing random numbers does not."""
+    """Whether a node must be kept even if its result is not read. Random draws need not be kept."""
     return node.op in ("placeholder", "output") or bool(mutated_arguments(node))
 
 
 def _make_portable(graph: fx.Graph) -> None:
-    """Let every operator run on the CPU and draw from no generator of the environment."""
+    """Make every operator run on the CPU, without the environment's random generators."""
 
     def moved(argument: Any) -> Any:
         return torch.device("cpu") if isinstance(argument, torch.device) else argument

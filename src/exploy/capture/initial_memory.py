@@ -1,4 +1,4 @@
-"""The values that memories start from."""
+"""Initial values of memories."""
 
 from collections.abc import Mapping
 
@@ -20,13 +20,13 @@ def initial_values(
     roots: dict[str, object],
     overrides: Mapping[str, torch.Tensor],
 ) -> dict[str, torch.Tensor]:
-    """The start value of every Memory, by full name.
+    """The initial value of every Memory, by full name.
 
-    Of the actor's states it is what `actor.reset()` of all environments gives, on a snapshot; of the others the present
-    value; `overrides` go before both.
+    A value in `overrides` has priority. Otherwise, states of the actor get their value after `actor.reset()` of all
+    environments, which is run on a snapshot. All other memories get their current value.
 
     Raises:
-        ComponentError: If an override names no Memory or does not fit it.
+        ComponentError: If the name of an override is not a Memory, or its value does not fit the Memory.
     """
     memories = {memory.name: memory for memory in env.context_manager().get_memory_components()}
     values = {name: cpu_copy(memory.fetch()) for name, memory in memories.items()}
@@ -35,7 +35,7 @@ def initial_values(
         memory = memories.get(name) or env.context_manager().get_component_by_name(name)
         if not isinstance(memory, Memory):
             known = ", ".join(memories) or "none"
-            raise ComponentError(f"initial_memory names {name!r}, which is no Memory. Registered memories: {known}.")
+            raise ComponentError(f"initial_memory has {name!r}, which is not a Memory. Registered memories: {known}.")
         values[memory.name] = _fitting(memory, value, values[memory.name])
     return values
 

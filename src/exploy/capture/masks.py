@@ -1,7 +1,7 @@
-"""Rewrites boolean masks in indexing, whose result sizes a file with fixed shapes cannot express.
+"""Rewrites indexing with boolean masks, whose result sizes a file with fixed shapes cannot express.
 
-A mask that depends on no input becomes the list of its hits. A write through any other mask becomes a choice between
-the old and the new value; a read through one was refused while recording.
+A mask that depends on no input is replaced by the indices of its true elements. A write through any other mask is
+replaced by `torch.where`. A read through any other mask already raised an error while recording.
 """
 
 from typing import Any
@@ -17,10 +17,10 @@ aten = torch.ops.aten
 
 
 def replace_masked_writes(recording: Recording) -> None:
-    """Turn writes through masks that depend on inputs into choices; to be done before aliases are tied.
+    """Replace writes through masks that depend on inputs by `where`. Call this before `tie_aliases`.
 
     Raises:
-        DataDependentError: If as many values are written as a mask has hits.
+        DataDependentError: If a write combines a mask with other indices, or its number of values depends on the mask.
     """
     for node in list(recording.graph.nodes):
         if node.target in INDEXING and _has_variable_mask(recording, node):
@@ -28,7 +28,7 @@ def replace_masked_writes(recording: Recording) -> None:
 
 
 def replace_constant_masks(recording: Recording) -> None:
-    """Turn masks that depend on no input into the positions of their hits; to be done after aliases are tied."""
+    """Replace masks that depend on no input by the indices of their true elements. Call this after `tie_aliases`."""
     for node in recording.graph.nodes:
         if node.meta.get(CONSTANT_MASKS):
             _replace_constant_masks(recording, node)
@@ -57,7 +57,7 @@ def _replace_write(recording: Recording, node: fx.Node) -> None:
     mask_tensor, value_tensor = _tensor(recording, mask), _tensor(recording, values)
     trailing = _tensor(recording, target).dim() - mask_tensor.dim()
     if value_tensor.dim() > trailing and value_tensor.shape[-trailing - 1] != 1:
-        raise DataDependentError(_message(node, "stores as many values as the mask has hits"))
+        raise DataDependentError(_message(node, "stores one value per true element of the mask"))
     graph = recording.graph
     with graph.inserting_before(node):
         chosen = _emit_choice(graph, mask, mask_tensor, values, value_tensor, target, trailing)
@@ -89,7 +89,7 @@ def _emit_choice(
 
 
 def _label(last: fx.Node, origin: fx.Node) -> None:
-    """Let the nodes up to `last` belong to the stage and line of the node that they replace."""
+    """Give the nodes up to `last` the stage and line of the node that they replace."""
     node = last
     while STAGE not in node.meta:
         node.meta.update({STAGE: origin.meta[STAGE], WHERE: origin.meta.get(WHERE, "")})
@@ -104,6 +104,6 @@ def _tensor(recording: Recording, node: fx.Node) -> torch.Tensor:
 
 def _message(node: fx.Node, what: str) -> str:
     return (
-        f"{node.meta.get(WHERE, 'an unknown place')}: a write {what}, which a file with fixed shapes cannot express. "
+        f"{node.meta.get(WHERE, 'unknown location')}: a write {what}, which a file with fixed shapes cannot express. "
         "Use torch.where(mask, new, old)."
     )

@@ -1,4 +1,4 @@
-"""Values to try a program at: those found, others near them, and others at all. All on the CPU."""
+"""Values to test a program with: the current values, values near them, and different values. All on the CPU."""
 
 from collections.abc import Callable
 
@@ -10,15 +10,15 @@ Variation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
 
 def as_found(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """The values themselves, as a copy."""
+    """A copy of the values."""
     return cpu_copy(tensor)
 
 
 def around(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Other values of the same shape and dtype.
+    """Random values near the given values, with the same shape and dtype.
 
-    Floats move by about a tenth of their size; integers are drawn between 0, 1 and the present extremes, which keeps
-    indices valid as a rule; booleans are drawn anew.
+    Floats change by about a tenth of their size. Integers are drawn from the range of the current values, extended to
+    include 0 and 1, which usually keeps indices valid. Booleans are drawn at random.
     """
     value = as_found(tensor, generator)
     if value.numel() == 0 or value.is_complex():
@@ -34,7 +34,7 @@ def around(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def disturbed(tensor: torch.Tensor, generator: torch.Generator, scale: float = 1.0) -> torch.Tensor:
-    """Values of which none is the same: floats move by about `scale`, integers by one, booleans are inverted."""
+    """Values that all differ: floats change by about `scale`, integers by one, booleans are inverted."""
     if tensor.dtype == torch.bool:
         return ~tensor
     if tensor.is_floating_point():

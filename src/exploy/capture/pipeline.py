@@ -1,4 +1,4 @@
-"""Runs the stages of an environment in their documented order while they are recorded."""
+"""Runs the stages of an environment in their documented order and records them."""
 
 from dataclasses import dataclass, field
 
@@ -32,7 +32,7 @@ runs_stages(__file__)
 
 @dataclass
 class Pipeline:
-    """Runs the stages of an environment in their documented order while they are recorded."""
+    """Runs the stages of an environment in their documented order and records them."""
 
     env: ExportableEnvironment
     actor: ExportableActor
@@ -45,13 +45,13 @@ class Pipeline:
 
     @property
     def inputs(self) -> list[Input]:
-        """Inputs first, memories last: the order of the program's arguments."""
+        """Inputs, then memories: the order of the program's arguments."""
         components = self.env.context_manager().get_input_components()
         return sorted(components, key=lambda item: isinstance(item, Memory))
 
     @property
     def outputs(self) -> list[Output]:
-        """Outputs first, memories last: the order of the program's results."""
+        """Outputs, then memories: the order of the program's results."""
         components = self.env.context_manager().get_output_components()
         return sorted(components, key=lambda item: isinstance(item, Memory))
 
@@ -60,7 +60,7 @@ class Pipeline:
 
         Raises:
             CaptureError: If a traced value leaves torch.
-            InvalidEnvironmentError, ActorError: If observations or actions do not fit.
+            InvalidEnvironmentError, ActorError: If observations or actions have the wrong type or shape.
         """
 
         def run(*_: torch.Tensor) -> None:
@@ -90,8 +90,8 @@ class Pipeline:
         if not isinstance(observations, torch.Tensor) or observations.shape != expected.shape:
             got = describe(observations) if isinstance(observations, torch.Tensor) else type(observations).__name__
             raise InvalidEnvironmentError(
-                f"compute_observations() must return a tensor of {describe(expected)}, as empty_actor_observations() "
-                f"does; got {got}."
+                f"compute_observations() must return a tensor of {describe(expected)}, like "
+                f"empty_actor_observations(); got {got}."
             )
         return observations
 
@@ -109,13 +109,11 @@ class Pipeline:
             ) from error
         if not isinstance(actions, torch.Tensor) or actions.shape != expected.shape:
             got = describe(actions) if isinstance(actions, torch.Tensor) else type(actions).__name__
-            raise ActorError(
-                f"The actor must return actions of {describe(expected)}, as empty_actions() does; got {got}."
-            )
+            raise ActorError(f"The actor must return actions of {describe(expected)}, like empty_actions(); got {got}.")
         return actions
 
     def _rebound_memories(self) -> set[str]:
-        """Memories whose callback no longer returns the tensor that was there at the start."""
+        """Names of the memories whose callback no longer returns the same tensor as at the start."""
         arguments = zip(self.inputs, self.recording.arguments, strict=True)
         with torch._C.DisableTorchFunction():
             return {

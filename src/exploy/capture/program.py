@@ -1,4 +1,4 @@
-"""The result of a capture: pure functions for both rates, with named ports. Torch, but neither environment nor ONNX."""
+"""The result of a capture: pure functions for both rates, with named ports. Depends on torch, but not on ONNX."""
 
 import copy
 import dataclasses
@@ -23,7 +23,7 @@ _RANDOM_WHILE_TRAINING = ("lstm", "gru", "rnn_tanh", "rnn_relu", "scaled_dot_pro
 
 @dataclass(frozen=True)
 class ProgramInput:
-    """A named tensor that goes into the program."""
+    """A named input tensor of the program."""
 
     name: str
     example: torch.Tensor
@@ -31,10 +31,11 @@ class ProgramInput:
 
 @dataclass(frozen=True)
 class ProgramMemory:
-    """A value that the program gives back and takes again at the next call.
+    """A value that the program returns and takes as an input at the next call.
 
-    `carried` ones were not registered: they cross from the policy step to its sub-steps and have no meaning before
-    the first policy step. `path` leads to the tensor of such a one, where a path is known; `where` reads it.
+    A `carried` memory was not registered. It passes a value from the policy step to the sub-steps and has no meaning
+    before the first policy step. `attr_path` is the attribute path of its tensor, if known; `where` is the line of code
+    that reads it.
     """
 
     name: str
@@ -49,7 +50,7 @@ class ProgramMemory:
 
 @dataclass(frozen=True)
 class RandomOperator:
-    """An operator that draws random numbers, with the stage of the pipeline and the line of code that called it."""
+    """An operator that draws random numbers, with its pipeline stage and the line of code that called it."""
 
     name: str
     stage: str
@@ -61,7 +62,7 @@ class RandomOperator:
 
 @dataclass(frozen=True)
 class Sources:
-    """What a result is computed from: ports, buffers of its module, random operators."""
+    """What a result is computed from: ports, buffers of the module, random operators."""
 
     inputs: frozenset[str] = frozenset()
     buffers: frozenset[str] = frozenset()
@@ -73,13 +74,13 @@ class Sources:
 
 @dataclass(frozen=True)
 class FrozenTensor:
-    """A tensor of the environment that was read, not registered, and is stored in the program with its value.
+    """A tensor of the environment that was read but not registered. The program stores its value.
 
-    Its name is the path that leads to it; where there is none, it has a number for a name and `live` is its memory.
-    Where ports cover a part of it, `elements` are the positions of the rest in the flattened tensor. `buffers`
-    are those of the program's module that hold it; `is_written` says whether the pipeline writes to it as well,
-    `is_weight` whether it is a parameter or buffer of a known module. `declared` is the name under which the user
-    has declared it to be a constant.
+    Its name is its attribute path. Without an attribute path the name contains a number and `live` is the tensor. If
+    ports cover a part of the tensor, `elements` are the positions of the rest in the flattened tensor. `buffers` are
+    the buffers of the program's module that hold it. `is_written` tells whether the pipeline also writes to it.
+    `is_weight` tells whether it is a parameter or buffer of a known module. `declared` is the name of the constant that
+    the user declared for it.
     """
 
     name: str
@@ -94,7 +95,7 @@ class FrozenTensor:
     live: torch.Tensor | None = field(default=None, repr=False, compare=False)
 
     def changed_elements(self, now: np.ndarray) -> np.ndarray | None:
-        """Flags for the elements of the flattened tensor that are frozen and have another value now; None if none."""
+        """Flags for the elements of the flattened tensor that are frozen and have changed; None if none has changed."""
         flags = np.zeros(math.prod(self.shape), dtype=bool)
         frozen = slice(None) if self.elements is None else self.elements
         if now.shape != self.shape:
@@ -109,9 +110,8 @@ class FrozenTensor:
 class Program:
     """Policy step and sub-step of an environment as one graph module without side effects.
 
-    The module takes the values of `inputs` and `memories` in that order, and returns those of `policy_step_outputs` and
-    then those of `sub_step_outputs`. Inputs and memories may have any size along the axis that `batch_axes` has for
-    them.
+    The module takes the values of `inputs`, then of `memories`. It returns the values of `policy_step_outputs`, then of
+    `sub_step_outputs`. `batch_axes` maps inputs and memories to the axis along which they may have any size.
     """
 
     module: fx.GraphModule
@@ -126,23 +126,23 @@ class Program:
 
     @property
     def frozen_and_weights(self) -> list[FrozenTensor]:
-        """All that is kept with its present value: frozen tensors, then weights."""
+        """All tensors stored with their current value: frozen tensors, then weights."""
         return [*self.frozen, *self.weights]
 
     @property
     def input_names(self) -> list[str]:
-        """Names of everything that goes in, in the order of the module's arguments."""
+        """Names of inputs and memory inputs, in the order of the module's arguments."""
         return [port.name for port in self.inputs] + [memory.input_name for memory in self.memories]
 
     @property
     def examples(self) -> dict[str, torch.Tensor]:
-        """Values of everything that goes in: inputs as found, memories as they start."""
+        """Example values by input name: the current values of inputs, the initial values of memories."""
         values = {port.name: port.example for port in self.inputs}
         return values | {memory.input_name: memory.initial for memory in self.memories}
 
     @property
     def precision(self) -> float:
-        """The coarsest relative resolution of the floats that go into the program or are stored in it."""
+        """The coarsest machine epsilon of the program's floating-point inputs and buffers."""
         tensors = [*self.examples.values(), *self.module.buffers()]
         return max((torch.finfo(item.dtype).eps for item in tensors if item.is_floating_point()), default=0.0)
 
@@ -186,13 +186,13 @@ class Program:
 
     @property
     def random_operators(self) -> list[RandomOperator]:
-        """Operators that draw random numbers for a result, in the order of their names and lines."""
+        """Random operators that a result depends on, sorted by line and name."""
         drawn = {operator for step in self.sources for sources in step.values() for operator in sources.random}
         return sorted(drawn, key=lambda operator: (operator.where, operator.name, operator.stage))
 
     @property
     def random_outputs(self) -> set[str]:
-        """Outputs that are never twice the same: random numbers reach them, directly or through a memory."""
+        """Outputs that are not deterministic: they depend on random numbers, directly or through a memory."""
         random: set[str] = set()
         memories = {memory.input_name: memory.output_name for memory in self.memories}
         while True:
@@ -207,7 +207,7 @@ class Program:
             random = reached
 
     def without_memories(self, names: Set[str]) -> "Program":
-        """The same program without some memories whose value at entry nobody reads."""
+        """Return the program without the named memories, whose input value must not be read."""
         if not names:
             return self
         gone = [memory for memory in self.memories if memory.name in names]
@@ -224,7 +224,7 @@ class Program:
         )
 
     def run(self, values: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-        """Compute policy step and sub-step from the same values, by name: (policy step outputs, sub-step outputs)."""
+        """Compute both steps from the same values, by name: (policy step outputs, sub-step outputs)."""
         with torch.no_grad():
             results = self.module(*(values[name] for name in self.input_names))
         count = len(self.policy_step_outputs)
@@ -233,7 +233,7 @@ class Program:
 
 
 def _draws_random_numbers(node: fx.Node) -> bool:
-    """Whether an operator is random; recurrent and attention operators are only while training."""
+    """Whether an operator is random. Recurrent and attention operators are random only in training mode."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
         return False
@@ -251,7 +251,7 @@ def _drop_results(module: fx.GraphModule, dropped: list[bool]) -> None:
 
 
 def _bind_arguments(module: fx.GraphModule, values: dict[int, torch.Tensor]) -> None:
-    """Replace arguments, by position, by constants."""
+    """Replace arguments, given by position, with constants."""
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     first = placeholders[-1].next
     for position, value in values.items():

@@ -1,4 +1,4 @@
-"""Keeps libraries quiet while they do what the user did not ask them to do."""
+"""Suppresses log messages and warnings of libraries that the export uses internally."""
 
 import contextlib
 import logging
@@ -10,7 +10,7 @@ _NOISY_LOGGERS = ("torch.onnx", "torch.export", "torch._export", "torch._subclas
 
 @contextlib.contextmanager
 def quiet_loggers() -> Iterator[None]:
-    """Silence messages of the libraries below that a user can do nothing about; errors still raise."""
+    """Suppress log messages below ERROR and all warnings, which users cannot act on. Exceptions are still raised."""
     loggers = [logging.getLogger(name) for name in _NOISY_LOGGERS]
     levels = [logger.level for logger in loggers]
     try:

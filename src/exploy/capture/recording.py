@@ -1,7 +1,7 @@
-"""Runs a function once for real while make_fx records it, and keeps what the graph alone does not tell.
+"""Runs a function once on real tensors while make_fx records it, and keeps information that the graph lacks.
 
-For every node: the live tensor that it produced (kept alive, so that no address is used twice), the stage of the
-pipeline that it belongs to, and the line of user code that called it.
+For every node this is the live tensor that it produced, the pipeline stage, and the line of user code that called it.
+Tensors are kept alive so that no memory address is reused.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ _CONTROL_FLOW_HINTS = ("get value out of a tracing tensor", "failed in the Torch
 
 
 class Recording:
-    """A recorded graph, with the live tensors behind its nodes."""
+    """A recorded graph, with the live tensors of its nodes."""
 
     def __init__(self) -> None:
         self.module: fx.GraphModule
@@ -54,7 +54,7 @@ class Recording:
 
     @property
     def graph(self) -> fx.Graph:
-        """The recorded graph; the one under construction while recording."""
+        """The recorded graph; while recording, the graph under construction."""
         graph: fx.Graph = self._tracer.graph if self._tracer is not None else self.module.graph
         return graph
 
@@ -64,11 +64,11 @@ class Recording:
         arguments: list[torch.Tensor],
         gradient_mode: contextlib.AbstractContextManager[Any],
     ) -> None:
-        """Record `function(*arguments)`, run with gradients switched off as the caller says.
+        """Record `function(*arguments)` within the given gradient mode.
 
         Raises:
             DataDependentError: If Python code branches on a traced value.
-            ExployError: Whatever `function` itself raises of that kind.
+            ExployError: If `function` raises it.
         """
 
         def recorded(*tensors: torch.Tensor) -> Any:
@@ -90,25 +90,25 @@ class Recording:
                 self.graph.erase_node(node)
 
     def end_stage(self, stage: str) -> None:
-        """Say that everything recorded since the last call belongs to this stage."""
+        """Assign everything recorded since the last call to this stage."""
         for node in self.graph.nodes:
             node.meta.setdefault(STAGE, stage)
 
     def node_of(self, tensor: torch.Tensor) -> fx.Node:
-        """The node that produced a tensor of the trace; only while recording."""
+        """The node that produced a traced tensor; only available while recording."""
         node: fx.Node = self._tracer.tensor_tracker[tensor].proxy.node
         return node
 
     def is_traced(self, tensor: torch.Tensor) -> bool:
-        """Whether the tensor object is the result of a recorded operation or an argument."""
+        """Whether the tensor object is an argument or the result of a recorded operation."""
         return self._tracer is not None and tensor in self._tracer.tensor_tracker
 
     def depends_on_arguments(self, tensor: torch.Tensor) -> bool:
-        """Whether the contents of a tensor were computed from the arguments; only while recording."""
+        """Whether the contents of a tensor depend on the arguments; only available while recording."""
         return self._taint.covers(tensor)
 
     def tensor(self, node: fx.Node) -> torch.Tensor | None:
-        """The live tensor behind a node, if it has one."""
+        """The live tensor of a node, or None."""
         if node.op == "get_attr":
             owner = self._tracer.root if self._tracer is not None else self.module
             value = getattr(owner, str(node.target))
@@ -116,7 +116,7 @@ class Recording:
         return self.tensors.get(node)
 
     def geometry(self, node: fx.Node) -> Geometry | None:
-        """Where the tensor behind a node lies in memory, if it has one."""
+        """The memory location and layout of a node's tensor, or None."""
         tensor = self.tensor(node)
         return None if tensor is None else Geometry.of(tensor)
 
@@ -125,7 +125,7 @@ class Recording:
         if not isinstance(getattr(tracer, "tensor_tracker", None), WeakIdKeyDictionary):
             raise CaptureError(
                 f"torch {torch.__version__} records operations in a way that this version of exploy does not "
-                "know. Install a version of torch from the range that exploy was tested with."
+                "support. Install a version of torch from the range that exploy was tested with."
             )
         self._tracer = tracer
         self.arguments = list(arguments)
@@ -136,11 +136,11 @@ class Recording:
         self.end_stage(ENTRY)
 
     def note(self, tensor: torch.Tensor, node: fx.Node) -> None:
-        """Keep what an operation has just produced.
+        """Store the result of an operation.
 
         Raises:
             DataDependentError: If its size depends on traced values.
-            CaptureError: If it lives inside a transformation such as vmap.
+            CaptureError: If it was created inside a transformation such as vmap.
         """
         self.tensors[node] = tensor
         if WHERE not in node.meta:
@@ -157,8 +157,8 @@ class Recording:
             name = str(origin.target).removeprefix("aten.").split(".")[0]
             raise DataDependentError(
                 f"{node.meta[WHERE]}: the size of the result of `{name}` depends on values of an input, "
-                "which a file with fixed shapes cannot express. Use torch.where() or a multiplication by "
-                "the mask, which keep the shape."
+                "which a file with fixed shapes cannot express. Use torch.where() or multiply by the mask, "
+                "which keep the shape."
             )
 
     def _size_depends_on_arguments(self, node: fx.Node) -> bool:
@@ -179,16 +179,16 @@ class Recording:
 
 
 def data_dependent_message(what: str, where: str) -> str:
-    """The message for a value that leaves torch."""
+    """The error message for a value that leaves torch."""
     return (
-        f"{where}: {what} that depends on an input leaves torch here, so that the result would be frozen into the "
-        "file. Use torch operations instead, for example torch.where() in place of an if, or buffer[index.view(1)] "
-        "where the index is a 0-d tensor; or move the code to prepare_export() if it is not meant to run on the robot."
+        f"{where}: {what} that depends on an input leaves torch here, so the result would become a constant in the "
+        "file. Use torch operations instead, for example torch.where() instead of an if, or buffer[index.view(1)] "
+        "if the index is a 0-d tensor. If the code is not meant to run on the robot, move it to prepare_export()."
     )
 
 
 class _RecordingTracker(WeakIdKeyDictionary):
-    """The tracer's table of tensors, which also tells the recording of each new entry."""
+    """The tracer's table of tensors, which also reports each new entry to the recording."""
 
     def __init__(self, recording: Recording, entries: WeakIdKeyDictionary):
         super().__init__(dict(entries.items()))
@@ -200,7 +200,7 @@ class _RecordingTracker(WeakIdKeyDictionary):
 
 
 class _Taint:
-    """Which nodes, and which memory, hold values that were computed from the arguments."""
+    """Tracks which nodes and which memory hold values that depend on the arguments."""
 
     def __init__(self, recording: Recording):
         self._recording = recording
@@ -258,7 +258,7 @@ def mutated_arguments(node: fx.Node) -> list[fx.Node]:
 
 
 def viewed_argument(node: fx.Node) -> fx.Node | None:
-    """The argument that an operator's result is an alias of, by its schema (in-place operators included)."""
+    """The argument that an operator's result aliases according to its schema (also for in-place operators)."""
     if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.returns:
         return None
     result = node.target._schema.returns[0].alias_info
@@ -296,13 +296,13 @@ def is_mask(recording: Recording, index: object) -> bool:
 
 @contextlib.contextmanager
 def plain_torch() -> Iterator[None]:
-    """Run torch as the code is written: no fused attention, no argument checks of distributions, no compilation."""
+    """Disable fused attention, argument checks of distributions, and compilation in torch."""
     distribution = torch.distributions.Distribution
     validate, fastpath = distribution._validate_args, torch.backends.mha.get_fastpath_enabled()
     distribution.set_default_validate_args(False)
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        dynamo = importlib.import_module("torch._dynamo")  # takes a second, and only an export needs it
+        dynamo = importlib.import_module("torch._dynamo")  # slow import (about 1 s), only needed for an export
         with torch.compiler.set_stance("force_eager"), dynamo.config.patch(error_on_nested_fx_trace=False):
             yield
     finally:

@@ -1,4 +1,4 @@
-"""Whether the results of a program depend on what is stored in it, found by changing that."""
+"""Tests whether the results of a program depend on its stored values, by changing them."""
 
 from functools import cached_property
 
@@ -8,27 +8,28 @@ import torch
 from exploy.capture.perturbation import disturbed
 from exploy.capture.program import FrozenTensor, Program
 
-_SCALES = (1.0, 1000.0)  # the second shows what a clamp would hide from the first
+_SCALES = (1.0, 1000.0)  # the large scale shows effects that a clamp would hide at the small one
 
 Results = tuple[torch.Tensor, ...]
 
 
 class Sensitivity:
-    """Runs a program with other values of its frozen tensors.
+    """Runs a program with changed values of its frozen tensors.
 
     Args:
-        program: The program, which stays as it is.
+        program: The program. It is not modified.
     """
 
     def __init__(self, program: Program):
         self._program = program
 
     def depends_on(self, frozen: FrozenTensor, elements: np.ndarray | None = None) -> bool:
-        """Whether any result changes, for inputs around the examples, when a frozen tensor does.
+        """Whether any result changes when a frozen tensor changes, for inputs near the examples.
 
         Args:
             frozen: The tensor.
-            elements: Flags for those of its elements to change, if not all; all where they are not stored one by one.
+            elements: Flags for the elements to change; None for all. Ignored if the program stores the tensor in a
+                different shape.
         """
         read = {name for step in self._program.sources for sources in step.values() for name in sources.buffers}
         buffers = read & frozen.buffers
@@ -47,14 +48,14 @@ class Sensitivity:
         try:
             after = self._results(inputs, changed)
         except Exception:
-            return True  # an index, say, that is no longer valid
+            return True  # for example, an index that is no longer valid
         return not all(
             torch.equal(value.nan_to_num(), other.nan_to_num()) for value, other in zip(before, after, strict=True)
         )
 
     @cached_property
     def _reference(self) -> tuple[dict[str, torch.Tensor], Results]:
-        """Inputs around the examples, or the examples where the program cannot be run at others, and the results."""
+        """Inputs near the examples and their results; the examples themselves if the program fails on other inputs."""
         generator = torch.Generator().manual_seed(0)
         examples = self._program.examples
         inputs = {name: disturbed(value, generator) for name, value in examples.items()}
@@ -64,7 +65,7 @@ class Sensitivity:
             return examples, self._results(examples)
 
     def _results(self, values: dict[str, torch.Tensor], buffers: dict[str, torch.Tensor] | None = None) -> Results:
-        """All results with other values of some buffers, and always the same random numbers."""
+        """Compute all results, with replaced values of some buffers and a fixed random seed."""
         with torch.no_grad(), torch.random.fork_rng(devices=()):
             torch.manual_seed(0)
             arguments = tuple(values[name] for name in self._program.input_names)

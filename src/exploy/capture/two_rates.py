@@ -1,8 +1,8 @@
-"""Cuts a recording of one policy step and two sub-steps into two functions, and finds the state between them.
+"""Splits a recording of one policy step and two sub-steps into two functions, and finds the state between them.
 
-Whatever the sub-step reads that the policy step made is state that crosses the boundary. Where a registered Input or
-Memory holds it, it comes through that port; else it becomes a *carried* memory. The second recorded sub-step shows
-where the first one left each carried value for its successor.
+A value that the policy step computes and the sub-step reads is state that crosses the boundary. If a registered Input
+or Memory holds it, it is passed through that port. Otherwise it becomes a *carried* memory. The second recorded
+sub-step shows where the first one stored each carried value.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ SUB_STEPS = (FIRST_SUB_STEP, SECOND_SUB_STEP)
 
 @dataclass(frozen=True)
 class Boundary:
-    """What the ports hold at the end of a stage: for each, the node that copied its value there."""
+    """The values of the ports at the end of a stage: for each port, the node that copied its value."""
 
     inputs: dict[str, fx.Node]
     outputs: dict[str, fx.Node]
@@ -40,10 +40,10 @@ class Boundary:
 
 @dataclass(frozen=True)
 class TwoRates:
-    """One graph that computes policy step and sub-step; its arguments are the ports, then the carried values.
+    """One graph that computes policy step and sub-step. Its arguments are the ports, then the carried values.
 
-    Carried values are state that crosses the rate boundary without being registered, here by where it lay in memory
-    and by the line of code that reads it.
+    A carried value is state that crosses the rate boundary but is not registered. `carried` has its memory location,
+    `carried_to` the line of code that reads it.
     """
 
     graph: fx.Graph
@@ -53,7 +53,7 @@ class TwoRates:
 
 @dataclass
 class _Splitter:
-    """Emits the policy step, and knows what of it the second one reads."""
+    """Emits the policy step and finds which of its values the sub-step reads."""
 
     recording: Recording
     regions: list[Region]
@@ -95,10 +95,10 @@ class _Splitter:
         assert geometry is not None
         return geometry
 
-    # -- what crosses the boundary ----------------------------------------------------------------------------------
+    # -- values that cross the boundary -----------------------------------------------------------------------------
 
     def external_reads(self, stage: str) -> list[fx.Node]:
-        """Nodes of earlier stages that this stage uses, constants aside, in order of first use."""
+        """Nodes of earlier stages that this stage uses, except constants, in order of first use."""
         reads: dict[fx.Node, None] = {}
         for node in self.recording.graph.nodes:
             if node.meta.get(STAGE) != stage:
@@ -109,7 +109,7 @@ class _Splitter:
         return list(reads)
 
     def _reading_line(self, root: fx.Node) -> str:
-        """The line of code of the first sub-step that first reads some memory."""
+        """The first line of code in the first sub-step that reads the memory of `root`."""
         for node in self._nodes_of(FIRST_SUB_STEP):
             is_read = any(self.root(source) is root for source in node.all_input_nodes)
             if is_read and node.meta.get(WHERE, UNKNOWN) != UNKNOWN:
@@ -131,7 +131,7 @@ class _Splitter:
         return next((region for region in self.regions if region.root is root), None)
 
     def is_constant(self, root: fx.Node) -> bool:
-        """Whether memory from outside holds at a sub-step what it always holds, apart from the ports in it."""
+        """Whether outside memory is constant at a sub-step, except for the ports in it."""
         region = self.region(root)
         if region is None:
             return False
@@ -144,12 +144,12 @@ class _Splitter:
         return len(self.ports_in(root)) >= len(region.arguments)
 
     def ports_in(self, root: fx.Node) -> dict[str, fx.Node]:
-        """Ports whose tensor at the boundary lies in this memory, with the node that stands for it."""
+        """Ports whose tensor is in this memory at the boundary, each with its node."""
         held = {name: clone.args[0] for name, clone in self.boundary.inputs.items()}
         return {name: node for name, node in held.items() if self.root(node) is root}  # type: ignore[arg-type,misc]
 
     def port_covering(self, root: fx.Node) -> str | None:
-        """The port that holds all of this memory at the boundary, if there is one."""
+        """The port that holds all of this memory at the boundary, or None."""
         for name, node in self.ports_in(root).items():
             if self._is_whole(node, root):
                 return name
@@ -167,7 +167,7 @@ class _Splitter:
     # -- the two recorded sub-steps ---------------------------------------------------------------------------------
 
     def _match_sub_steps(self) -> dict[fx.Node, fx.Node]:
-        """For each root that the first sub-step reads from outside: the root the second one reads in its place."""
+        """For each outside root that the first sub-step reads: the root that the second sub-step reads instead."""
         first, second = (self._nodes_of(stage) for stage in SUB_STEPS)
         successors: dict[fx.Node, fx.Node] = {}
         for index in range(max(len(first), len(second))):
@@ -193,7 +193,7 @@ class _Splitter:
 
 @dataclass
 class _SubStep:
-    """Emits the sub-step: roots at their values after the policy step, views of them, then the recorded nodes."""
+    """Emits the sub-step: roots with their values after the policy step, views of them, then the recorded nodes."""
 
     splitter: _Splitter
     ports: dict[str, fx.Node]
@@ -211,7 +211,7 @@ class _SubStep:
         return results + [splitter.clone(self.mapping[root]) for root in left_behind]
 
     def _materialise(self, node: fx.Node) -> fx.Node:
-        """The value of a node of an earlier stage as the sub-step finds it."""
+        """The value that a node of an earlier stage has at the start of the sub-step."""
         if node not in self.mapping:
             parent = alias_parent(self.splitter.recording, node)
             if node.op == "get_attr":
@@ -244,8 +244,8 @@ class _SubStep:
         source = root.args[0] if region is not None else None
         if not isinstance(source, fx.Node) or source.op != "get_attr":
             raise CaptureError(
-                f"{root.meta.get(WHERE, 'apply_actions()')}: apply_actions() reads a value that a policy step left "
-                "behind and that cannot be carried over. Register it as a Memory."
+                f"{root.meta.get(WHERE, 'apply_actions()')}: apply_actions() reads a value from the policy step that "
+                "cannot be carried over to a sub-step. Register it as a Memory."
             )
         return self.splitter.graph.node_copy(source)
 
@@ -261,15 +261,15 @@ def split_rates(
     """Build one graph with the results of policy step and sub-step.
 
     Args:
-        recording: A recording with the stages of one policy step and two sub-steps, aliases tied.
-        regions: The regions that tying the aliases has found.
-        boundary: What the ports hold after the policy step.
+        recording: A recording with the stages of one policy step and two sub-steps, after `tie_aliases`.
+        regions: The regions that `tie_aliases` returned.
+        boundary: The values of the ports after the policy step.
         port_names: Names of the recording's arguments, in their order.
         policy_step_outputs: Nodes whose values the policy step returns.
         sub_step_outputs: Nodes of the first sub-step whose values the sub-step returns.
 
     Raises:
-        CaptureError: If two sub-steps in a row do different things.
+        CaptureError: If two consecutive sub-steps differ, or a value cannot be carried over.
     """
     return _Splitter(recording, regions, boundary).split(port_names, policy_step_outputs, sub_step_outputs)
 
@@ -290,7 +290,7 @@ def _different_sub_steps(one: fx.Node | None, two: fx.Node | None) -> str:
         "apply_actions()",
     )
     return (
-        f"{place}: apply_actions() does different things in two sub-steps in a row, probably because of a Python "
-        "counter or flag, which a file cannot follow. Keep such state in a tensor, register it as a Memory, and "
-        "choose with torch.where()."
+        f"{place}: apply_actions() does different things in two consecutive sub-steps, probably because of a Python "
+        "counter or flag, which cannot be exported. Keep such state in a tensor, register it as a Memory, and "
+        "use torch.where()."
     )

@@ -1,4 +1,4 @@
-"""Expresses how one tensor is a view of another, as nodes of a graph."""
+"""Expresses a tensor as a view of another tensor, with graph nodes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ aten = torch.ops.aten
 
 @dataclass(frozen=True)
 class _Axis:
-    """One dimension of a view, or several that lie behind each other like one."""
+    """One dimension of a view, or several dimensions that are contiguous and act as one."""
 
     size: int
     stride: int
@@ -21,11 +21,11 @@ class _Axis:
 
 
 class InexpressibleView(Exception):
-    """A tensor cannot be written as slices and reshapes of another."""
+    """A tensor cannot be expressed as slices and reshapes of another tensor."""
 
 
 def flat_extent_needed(view: Geometry, start: int) -> int:
-    """How many elements a flat buffer at `start` must have for the view to be cut from it."""
+    """The number of elements that a flat buffer at `start` needs to contain the view."""
     offset = (view.start - start) // view.itemsize
     axes = _merged_axes(view)
     if not axes:
@@ -34,13 +34,13 @@ def flat_extent_needed(view: Geometry, start: int) -> int:
 
 
 def emit_view(graph: fx.Graph, base: fx.Node, base_geometry: Geometry, view: Geometry) -> fx.Node:
-    """Emit nodes that cut `view` out of the dense tensor `base`, as aliases (never copies) of it.
+    """Emit nodes that cut `view` out of the dense tensor `base` as an alias, without a copy.
 
-    Only slices, reshapes, selects and permutations are used: writes through them have an ONNX form, which
-    those through `as_strided` have not.
+    Only slices, reshapes, selects and permutations are used. Writes through them can be expressed in ONNX; writes
+    through `as_strided` cannot.
 
     Raises:
-        InexpressibleView: If the two are of different types, or the view is no nest of strides.
+        InexpressibleView: If the dtypes differ, or the strides of the view are not nested.
     """
     if view.same_place(base_geometry):
         return base
@@ -83,7 +83,7 @@ def _emit_cut(graph: fx.Graph, flat: fx.Node, length: int, offset: int, view: Ge
 
 
 def _emit_shape(graph: fx.Graph, node: fx.Node, axes: list[_Axis], view: Geometry) -> fx.Node:
-    """Split merged axes, bring dimensions into order, put back those of size 1, expand those of stride 0."""
+    """Split merged axes, reorder dimensions, add dimensions of size 1, expand dimensions of stride 0."""
     kept = [dim for axis in axes for dim in axis.dims]
     ones = [dim for dim in range(len(view.shape)) if dim not in kept]
     order = [*kept, *ones]
@@ -98,7 +98,7 @@ def _emit_shape(graph: fx.Graph, node: fx.Node, axes: list[_Axis], view: Geometr
 
 
 def _merged_axes(view: Geometry) -> list[_Axis]:
-    """Dimensions with more than one element, largest stride first, neighbours that lie seamlessly merged."""
+    """Dimensions with more than one element, largest stride first, contiguous neighbors merged."""
     dims = [dim for dim in range(len(view.shape)) if view.shape[dim] > 1 and view.strides[dim] != 0]
     axes: list[_Axis] = []
     for dim in sorted(dims, key=lambda dim: -view.strides[dim]):

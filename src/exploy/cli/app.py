@@ -1,4 +1,4 @@
-"""The commands, with their options and help. What they do is in modules of their own, imported when they run."""
+"""The commands, with their options and help. Each command is implemented in its own module, imported when it runs."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -11,7 +11,7 @@ from exploy.version import __version__
 
 app = typer.Typer(
     name="exploy",
-    help="Get a policy out of the simulator, whole: export, verify, inspect and run one self-describing ONNX file.",
+    help="Export a policy from the simulator to one self-describing ONNX file; verify, inspect and run the file.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -20,16 +20,19 @@ app = typer.Typer(
 
 _FACTORY = "A function without arguments that returns (environment, actor), as module:function or path.py:function."
 _SOURCE = f"{_FACTORY} With --from, the checkpoint of a trainer."
-_FROM = "Take the policy alone from a checkpoint of this library. One of sb3 is code that is run: it must be trusted."
-_ENV = "The environment that it was trained in, for its spaces: an id of gymnasium, or a function."
-_SET = "Any other argument of the library's export_policy(); JSON, or a text."
+_FROM = (
+    "Export only the policy, from a checkpoint of this library. "
+    "A checkpoint of sb3 is code that is run: it must be trusted."
+)
+_ENV = "The training environment, for its spaces: a gymnasium id, or a function."
+_SET = "Any other argument of the library's export_policy(), as JSON or a string."
 _POLICY: dict[str, Any] = {"rich_help_panel": "Options with --from"}
 PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY.ONNX", help="An exported file.")]
 Factory = Annotated[str, typer.Argument(metavar="MODULE:FACTORY", help=_FACTORY)]
 OptionalFactory = Annotated[str | None, typer.Argument(metavar="[MODULE:FACTORY]", help=_FACTORY)]
-Steps = Annotated[int, typer.Option(min=1, help="Policy steps to make.")]
+Steps = Annotated[int, typer.Option(min=1, help="Number of policy steps.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Threads = Annotated[int, typer.Option(min=1, max=256, help="Threads that onnxruntime computes with.")]
+Threads = Annotated[int, typer.Option(min=1, max=256, help="Number of onnxruntime threads.")]
 
 
 class Library(StrEnum):
@@ -41,7 +44,7 @@ class Library(StrEnum):
 
 
 def _example(*lines: str) -> dict[str, Any]:
-    """Examples for the end of a command's help."""
+    """Examples at the end of a command's help."""
     return {"epilog": "Example: " + "  or  ".join(f"[bold]{line}[/bold]" for line in lines)}
 
 
@@ -63,9 +66,9 @@ def options(
 
 @app.command(**_example("exploy demo", "exploy demo my_folder"))
 def demo(
-    folder: Annotated[Path | None, typer.Argument(help="Where to write to; a new folder by default.")] = None,
+    folder: Annotated[Path | None, typer.Argument(help="Output folder; a new temporary folder by default.")] = None,
 ) -> None:
-    """Export the shipped cart-pole, verify the file, let it balance the pole, and write a report."""
+    """Export the included cart-pole, verify the file, balance the pole with it, and write a report."""
     from exploy.cli.demo import run
 
     run(folder)
@@ -73,7 +76,7 @@ def demo(
 
 @app.command(**_example("exploy inspect policy.onnx", "exploy inspect policy.onnx --json"))
 def inspect(policy: PolicyFile, as_json: AsJson = False) -> None:
-    """Tell what a file takes and gives, its rates, memories, constants and where it comes from."""
+    """Print the inputs, outputs, rates, memories, constants and provenance of a file."""
     from exploy.cli.inspect import run
 
     run(policy, as_json)
@@ -81,7 +84,7 @@ def inspect(policy: PolicyFile, as_json: AsJson = False) -> None:
 
 @app.command(**_example("exploy check my_project.export:make"))
 def check(factory: Factory, steps: Steps = 20, as_json: AsJson = False) -> None:
-    """Find what would go wrong in an export of an environment. Exit code 1 if there is anything above info."""
+    """Find problems that an export of an environment would have. Exit code 1 if a finding is above info."""
     from exploy.cli.check import run
 
     run(factory, steps, as_json)
@@ -97,25 +100,25 @@ def export(
     source: Annotated[str, typer.Argument(metavar="MODULE:FACTORY|CHECKPOINT", help=_SOURCE)],
     library: Annotated[Library | None, typer.Option("--from", help=_FROM)] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("policy.onnx"),
-    strict: Annotated[bool, typer.Option(help="Check the environment first, and refuse errors.")] = True,
-    infer_memory: Annotated[bool, typer.Option("--infer-memory", help="Register forgotten memories.")] = False,
-    allow_random: Annotated[bool, typer.Option("--allow-random", help="Let the actor draw random numbers.")] = False,
-    trace: Annotated[bool, typer.Option(help="Store steps by which the file can test itself.")] = True,
-    opset: Annotated[int, typer.Option(min=1, help="Version of the ONNX operators.")] = 20,
-    target_onnxruntime: Annotated[str | None, typer.Option(help="Release on the robot, such as 1.20.")] = None,
-    rate: Annotated[float | None, typer.Option(help="Policy steps in a second.", **_POLICY)] = None,
+    strict: Annotated[bool, typer.Option(help="Check the environment first, and stop on errors.")] = True,
+    infer_memory: Annotated[bool, typer.Option("--infer-memory", help="Register missing memories.")] = False,
+    allow_random: Annotated[bool, typer.Option("--allow-random", help="Allow random numbers in the actor.")] = False,
+    trace: Annotated[bool, typer.Option(help="Store a trace for the self-test of the file.")] = True,
+    opset: Annotated[int, typer.Option(min=1, help="ONNX opset version.")] = 20,
+    target_onnxruntime: Annotated[str | None, typer.Option(help="Release on the robot, e.g. 1.20.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Policy steps per second.", **_POLICY)] = None,
     dynamic_batch: Annotated[
-        bool, typer.Option("--dynamic-batch", help="Leave the number of robots open.", **_POLICY)
+        bool, typer.Option("--dynamic-batch", help="Allow any number of robots.", **_POLICY)
     ] = False,
-    obs_names: Annotated[str | None, typer.Option(help="Names of its elements: a,b,c.", **_POLICY)] = None,
-    action_names: Annotated[str | None, typer.Option(help="Names of its elements: a,b,c.", **_POLICY)] = None,
-    config: Annotated[Path | None, typer.Option(help="The run's configuration, agent.yaml.", **_POLICY)] = None,
-    agent: Annotated[str | None, typer.Option(metavar="MODULE:CLASS", help="The network's class.", **_POLICY)] = None,
+    obs_names: Annotated[str | None, typer.Option(help="Names of the elements: a,b,c.", **_POLICY)] = None,
+    action_names: Annotated[str | None, typer.Option(help="Names of the elements: a,b,c.", **_POLICY)] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration of the run, agent.yaml.", **_POLICY)] = None,
+    agent: Annotated[str | None, typer.Option(metavar="MODULE:CLASS", help="Class of the network.", **_POLICY)] = None,
     env: Annotated[str | None, typer.Option(metavar="ID|MODULE:FUNCTION", help=_ENV, **_POLICY)] = None,
-    vecnormalize: Annotated[Path | None, typer.Option(help="VecNormalize of sb3; code, too.", **_POLICY)] = None,
+    vecnormalize: Annotated[Path | None, typer.Option(help="VecNormalize of sb3; also code.", **_POLICY)] = None,
     said: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=_SET, **_POLICY)] = None,
 ) -> None:
-    """Export an environment and its actor, or the policy in a trainer's checkpoint, verified, as one ONNX file."""
+    """Export an environment and its actor, or the policy in a trainer's checkpoint, to one verified ONNX file."""
     common = {"golden_trace": trace, "opset_version": opset, "target_onnxruntime": target_onnxruntime}
     given = {"config": config, "agent": agent, "env": env, "vecnormalize": vecnormalize}
     ports = {"rate_hz": rate, "dynamic_batch": dynamic_batch, "obs_names": obs_names, "action_names": action_names}
@@ -126,7 +129,7 @@ def export(
         return
     refused = [name for name, value in {**given, **ports, "set": said}.items() if value]
     if refused:
-        raise typer.BadParameter(f"{', '.join(refused)}: only with --from, for the policy in a checkpoint.")
+        raise typer.BadParameter(f"{', '.join(refused)}: only with --from, which exports a checkpoint.")
     from exploy.cli.export import run
 
     run(source, output, strict=strict, infer_memory=infer_memory, allow_random=allow_random, **common)
@@ -134,7 +137,7 @@ def export(
 
 @app.command(**_example("exploy verify policy.onnx", "exploy verify policy.onnx my_project.export:make"))
 def verify(policy: PolicyFile, factory: OptionalFactory = None, steps: Steps = 200) -> None:
-    """Compare a file with its environment, or without one with the trace that it carries. Exit code 1 if it differs."""
+    """Compare a file against its environment, or its stored trace if none is given. Exit code 1 if it differs."""
     from exploy.cli.verify import run
 
     run(policy, factory, steps)
@@ -143,12 +146,12 @@ def verify(policy: PolicyFile, factory: OptionalFactory = None, steps: Steps = 2
 @app.command(**_example("exploy bench policy.onnx", "exploy bench policy.onnx --hz 1000"))
 def bench(
     policy: PolicyFile,
-    ticks: Annotated[int, typer.Option(min=10, max=10_000_000, help="Ticks to measure.")] = 20_000,
-    hz: Annotated[float | None, typer.Option(help="Pace the ticks; as fast as possible if not given.")] = None,
+    ticks: Annotated[int, typer.Option(min=10, max=10_000_000, help="Number of ticks to measure.")] = 20_000,
+    hz: Annotated[float | None, typer.Option(help="Rate of the ticks; as fast as possible by default.")] = None,
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how long ticks take on this machine, and which rate that allows."""
+    """Measure the duration of ticks on this machine, and the rate that this allows."""
     from exploy.cli.bench import run
 
     run(policy, ticks, hz, threads, as_json)
@@ -157,10 +160,10 @@ def bench(
 @app.command(**_example("exploy diff old.onnx new.onnx"))
 def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD.ONNX", help="An exported file.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW.ONNX", help="Another one.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW.ONNX", help="Another exported file.")],
     as_json: AsJson = False,
 ) -> None:
-    """Tell what changes for whoever wires the robot. Exit code 1 if the interface differs."""
+    """Compare the interface and the outputs of two files. Exit code 1 if the interface differs."""
     from exploy.cli.diff import run
 
     run(old, new, as_json)
@@ -170,9 +173,9 @@ def diff(
 def run_log(
     policy: PolicyFile,
     replay: Annotated[Path, typer.Option(help="A log that a Recorder wrote, .npz or .mcap.")],
-    tolerance: Annotated[float, typer.Option(min=0.0, help="How far outputs may be off.")] = 1e-4,
+    tolerance: Annotated[float, typer.Option(min=0.0, help="Largest allowed error of an output.")] = 1e-4,
 ) -> None:
-    """Run the log of a robot again and compare the outputs. Exit code 1 if they differ."""
+    """Replay the log of a robot and compare the outputs. Exit code 1 if they differ."""
     from exploy.cli.run import run
 
     run(policy, replay, tolerance)
@@ -181,10 +184,10 @@ def run_log(
 @app.command(**_example("exploy view policy.onnx"))
 def view(
     policy: PolicyFile,
-    port: Annotated[int, typer.Option(help="Port to serve the page at; a free one by default.")] = 0,
+    port: Annotated[int, typer.Option(help="Port of the web server; any free port by default.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
-    """Show the graph in the browser, through Netron, until Ctrl-C."""
+    """Show the graph in the browser with Netron. Press Ctrl-C to stop."""
     from exploy.cli.view import run
 
     run(policy, port, browser)
@@ -197,7 +200,7 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     steps: Steps = 200,
 ) -> None:
-    """Write all that is known of a file to one HTML page that opens offline. Exit code 1 if the file differs."""
+    """Write a report about a file to one HTML page that works offline. Exit code 1 if the file differs."""
     from exploy.cli.report import run
 
     run(policy, factory, output, steps)

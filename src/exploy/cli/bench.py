@@ -1,4 +1,4 @@
-"""`exploy bench`: how long ticks take on this machine."""
+"""`exploy bench`: measures the duration of ticks on this machine."""
 
 import sys
 from pathlib import Path
@@ -11,15 +11,15 @@ from exploy.runtime.latency import measure
 
 _PERCENTILES = {"p50": 50.0, "p99": 99.0, "p99.9": 99.9}
 _BARS = 40
-_SHARE_OF_THE_PERIOD = 0.5  # that a tick may take, so that there is time for everything else
+_SHARE_OF_THE_PERIOD = 0.5  # that a tick may use; the rest is left for other work
 
 
 def run(path: Path, ticks: int, hz: float | None, threads: int, as_json: bool) -> None:
-    """Measure and print.
+    """Measure and print the result.
 
     Raises:
         ContractError: If the file cannot be run.
-        RuntimeInputError: If an option is not usable.
+        RuntimeInputError: If an option is invalid.
     """
     found = measure(path, ticks, hz, threads)
     paths = {"policy step": found.policy, "sub-step": found.sub_step}
@@ -38,25 +38,25 @@ def run(path: Path, ticks: int, hz: float | None, threads: int, as_json: bool) -
             console.print(line, highlight=False)
     slowest = max(float(np.percentile(times, 99.9)) for times in paths.values())
     console.print(
-        f"\nWith half of the period for the tick, 99.9 % of them keep {rate_for(slowest):,.0f} Hz on this machine"
-        f"{'' if hz else '; paced ticks are slower, try --hz'}.",
+        "\nIf a tick may use half of the period, 99.9 % of ticks are fast enough for "
+        f"{rate_for(slowest):,.0f} Hz on this machine{'' if hz else '; ticks at a fixed rate are slower, try --hz'}.",
         highlight=False,
     )
 
 
 def summary(times: np.ndarray) -> dict[str, float]:
-    """Count, percentiles and the worst, in microseconds."""
+    """Number of ticks, and percentiles and maximum of their times in microseconds."""
     shares = {name: round(float(np.percentile(times, share)), 3) for name, share in _PERCENTILES.items()}
     return {"ticks": int(times.size), **shares, "worst": round(float(times.max()), 3)}
 
 
 def rate_for(microseconds: float) -> float:
-    """The rate at which a tick of that duration takes half of the period."""
+    """The rate at which a tick with this duration uses half of the period."""
     return _SHARE_OF_THE_PERIOD / (microseconds * 1e-6)
 
 
 def histogram(times: np.ndarray, rows: int = 10) -> list[str]:
-    """Bars over times, from the fastest to the 99.9th percentile; the last one has all slower ones."""
+    """Lines of a histogram, from the fastest tick to the 99.9th percentile. The last bar has all slower ticks."""
     edges = np.linspace(times.min(), max(np.percentile(times, 99.9), times.min() + 0.1), rows)
     counts, _ = np.histogram(times, bins=[*edges, np.inf])
     bar = "█" if (sys.stdout.encoding or "").lower().startswith("utf") else "#"

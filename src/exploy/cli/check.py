@@ -1,4 +1,4 @@
-"""`exploy check`: what would go wrong in an export."""
+"""`exploy check`: finds problems that an export would have."""
 
 import dataclasses
 
@@ -13,10 +13,10 @@ from exploy.diagnosis.diagnosis import Diagnosis
 
 
 def run(name: str, steps: int, as_json: bool) -> None:
-    """Check an environment; exits with 1 if anything above info was found.
+    """Check an environment. Exits with 1 if a finding is above info.
 
     Raises:
-        FactoryError: If there is no environment to check.
+        FactoryError: If the environment cannot be created.
     """
     env, actor = factory.load(name)
     from exploy.diagnosis.check import check_environment
@@ -33,7 +33,7 @@ def run(name: str, steps: int, as_json: bool) -> None:
 
 
 def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
-    """Print the verdict of a check, its findings, and what to do about them."""
+    """Print the verdict of a check, its findings and the suggested changes."""
     console.print(escape(diagnosis.verdict), highlight=False)
     if diagnosis.findings:
         console.print(diagnosis.table())

@@ -1,4 +1,4 @@
-"""Where commands print to."""
+"""Output of commands."""
 
 import json
 import sys
@@ -10,16 +10,16 @@ _WIDTH_WITHOUT_TERMINAL = 120
 
 
 def output() -> Console:
-    """The console for results; of a fixed width where there is no terminal."""
+    """The console for results. Without a terminal it has a fixed width."""
     has_terminal = sys.stdout is not None and sys.stdout.isatty()
     return Console() if has_terminal else Console(width=_WIDTH_WITHOUT_TERMINAL)
 
 
 def print_json(document: Any) -> None:
-    """Print a document for other programs."""
+    """Print a document as JSON."""
     print(json.dumps(document, indent=2, allow_nan=False))
 
 
 def mark(is_good: bool, good: str, bad: str) -> str:
-    """A word in the colour of what it says."""
+    """The text `good` in green or the text `bad` in red."""
     return f"[green]{good}[/]" if is_good else f"[red]{bad}[/]"

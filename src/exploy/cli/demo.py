@@ -1,4 +1,4 @@
-"""`exploy demo`: the whole story on a cart-pole."""
+"""`exploy demo`: all steps from export to report, with a cart-pole."""
 
 import tempfile
 from pathlib import Path
@@ -18,15 +18,15 @@ _SECONDS = 20.0
 
 
 def run(folder: Path | None) -> None:
-    """Export, verify, balance and report; exits with 1 if the file differs or the pole falls.
+    """Export, verify, balance and report. Exits with 1 if the file differs or the pole falls.
 
     Raises:
-        ExployError: If something is missing, or a file cannot be written.
+        ExployError: If a package is missing, or a file cannot be written.
     """
     require_torch()
     folder = folder or Path(tempfile.mkdtemp(prefix="exploy_demo_"))
     console = output()
-    console.print("A cart that balances a pole: environment and trained policy become one file.", highlight=False)
+    console.print("Cart-pole demo: exports the environment and its trained policy to one file.", highlight=False)
     rows, is_good = _story(console, folder)
     table = Table("", "what", "result", "")
     for row in rows:
@@ -39,7 +39,7 @@ def run(folder: Path | None) -> None:
 
 
 def _story(console: Console, folder: Path) -> tuple[list[tuple[str, str, str, str]], bool]:
-    """What was done, what came of it, and whether that was good, as rows of a table; and whether all of it was."""
+    """Run all steps. Return a table row for each step with its result, and whether all steps succeeded."""
     from exploy.demo.cart_pole import CartPole
     from exploy.demo.closed_loop import balance
     from exploy.demo.exportable import ExportableCartPole
@@ -54,9 +54,9 @@ def _story(console: Console, folder: Path) -> tuple[list[tuple[str, str, str, st
         task = progress.add_task("exporting", total=_STEPS + 40)
         path = export_environment_as_onnx(env, actor, folder)
         ticks = Controller.load(path).selftest()
-        progress.update(task, completed=10, description="environment and file side by side")
+        progress.update(task, completed=10, description="comparing environment and file")
         content = from_environment(path, env, actor, _STEPS, lambda step: progress.update(task, completed=10 + step))
-        progress.update(task, completed=_STEPS + 10, description="the file alone drives the cart-pole")
+        progress.update(task, completed=_STEPS + 10, description="balancing the pole with the file")
         ride = balance(path, seconds=_SECONDS, seed=7)
         progress.update(task, completed=_STEPS + 20, description="writing the report")
         write(content, folder / "report.html")
@@ -68,22 +68,22 @@ def _story(console: Console, folder: Path) -> tuple[list[tuple[str, str, str, st
         (
             "1",
             "export",
-            f"one file of {path.stat().st_size / 1024:.0f} KiB, checked before it was written",
+            f"one file of {path.stat().st_size / 1024:.0f} KiB, verified before it was written",
             "[green]done[/]",
         ),
-        ("2", "self-test without torch", f"{ticks} ticks give what torch gave", "[green]agrees[/]"),
+        ("2", "self-test without torch", f"{ticks} ticks give the same results as torch", "[green]agrees[/]"),
         (
             "3",
-            f"{_STEPS} steps beside the environment",
+            f"{_STEPS} steps against the environment",
             f"{compared} comparisons, largest error {worst:.1e}",
             mark(content.ok, "agrees", "differs"),
         ),
         (
             "4",
-            f"{_SECONDS:.0f} s driven by the file alone",
-            f"largest angle {ride.largest_angle:.3f} rad, {100 * ride.final_error:.1f} cm from its command",
-            mark(ride.stood, "stood", "fell"),
+            f"{_SECONDS:.0f} s controlled by the file alone",
+            f"largest angle {ride.largest_angle:.3f} rad, {100 * ride.final_error:.1f} cm from the command",
+            mark(ride.stood, "balanced", "fell"),
         ),
-        ("5", "a tick on this machine", f"{policy} µs with the policy, {sub_step} µs without", ""),
+        ("5", "time of a tick on this machine", f"{policy} µs with the policy, {sub_step} µs without", ""),
     ]
     return rows, content.ok and ride.stood

@@ -1,4 +1,4 @@
-"""`exploy diff`: what changes for whoever wires the robot."""
+"""`exploy diff`: shows the differences between two files that matter for the robot code."""
 
 import dataclasses
 import math
@@ -16,10 +16,10 @@ from exploy.verify.file_diff import Change, FileDiff, compare_files
 
 
 def run(old: Path, new: Path, as_json: bool) -> None:
-    """Compare two files, print, and exit with 1 if the interface differs.
+    """Compare two files and print the differences. Exits with 1 if the interface differs.
 
     Raises:
-        ContractError: If one of them is no exported file.
+        ContractError: If one of them is not an exported file.
     """
     found = compare_files(Controller.load(old), Controller.load(new))
     if as_json:
@@ -42,19 +42,19 @@ def _document(found: FileDiff) -> dict[str, Any]:
 
 
 def _number(error: float) -> float | str:
-    """A distance as JSON has it; one without end as text."""
+    """A distance as a JSON number; NaN and infinity as a string."""
     return error if math.isfinite(error) else str(error)
 
 
 def _print(found: FileDiff) -> None:
     console = output()
     if found.interface:
-        console.print("[red]The interface differs[/]: this must be wired anew.")
+        console.print("[red]The interface differs[/]: the robot code must be adapted.")
         console.print(_table(found.interface))
     else:
         console.print("[green]The interface is the same[/]: ports, names, order, limits, gains and rates.")
     if found.other:
-        console.print("Inside:")
+        console.print("Other changes:")
         console.print(_table(found.other))
     for trace, distances in found.behaviour.items():
         if distances is None:

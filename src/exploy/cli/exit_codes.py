@@ -1,3 +1,3 @@
-"""What a command exits with: 0 if all is well, 1 where something differs or would, 2 for what could not be done."""
+"""Exit codes of commands: 0 for success, 1 for differences or findings, 2 for errors."""
 
 FOUND, FAILED, INTERRUPTED = 1, 2, 130

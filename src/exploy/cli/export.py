@@ -1,4 +1,4 @@
-"""`exploy export`: an environment and its actor as one file."""
+"""`exploy export`: exports an environment and its actor to one file."""
 
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from exploy.runtime.model_file import ModelFile
 
 
 def run(name: str, target: Path, **options: Any) -> None:
-    """Export, and print what the file takes and gives; exits with 1 if a check finds errors in the environment.
+    """Export, and print the ports of the file. Exits with 1 if the check finds errors in the environment.
 
     Raises:
-        ExployError: If the export fails; nothing is written then.
+        ExployError: If the export fails. No file is written then.
     """
     if target.is_dir():
-        raise OutputPathError(f"{target} is a folder; give the name of a file, such as {target / 'policy.onnx'}.")
+        raise OutputPathError(f"{target} is a folder. Pass the path of a file, such as {target / 'policy.onnx'}.")
     env, actor = factory.load(name)
     from exploy.driver.environment_export import export
 
@@ -34,14 +34,14 @@ def run(name: str, target: Path, **options: Any) -> None:
             path = export(env, actor, target, **options).path
     except UnregisteredStateError as error:
         print_diagnosis(console, error.diagnosis)
-        console.print("Nothing was written; --no-strict exports all the same.", highlight=False)
+        console.print("No file was written. Use --no-strict to export anyway.", highlight=False)
         raise typer.Exit(FOUND) from None
-    unchecked = "" if options.get("strict") else " The environment was not checked for forgotten state (--no-strict)."
+    unchecked = "" if options.get("strict") else " The environment was not checked for missing state (--no-strict)."
     print_file(console, path, f"verified against the captured program and the live environment.{unchecked}")
 
 
 def print_file(console: Console, path: Path, verified: str) -> None:
-    """Print what a new file takes and gives, and by what it was verified."""
+    """Print the ports of a new file, and how it was verified."""
     file = ModelFile.load(path)
     console.print(ports_table(file.contract))
     made = f"{path} ({len(file.data) / 1024:.1f} KiB): {format_rates(file.contract)}"

@@ -1,4 +1,4 @@
-"""`exploy export --from`: the policy in a trainer's checkpoint as one file."""
+"""`exploy export --from`: exports the policy in a trainer's checkpoint to one file."""
 
 import importlib
 import inspect
@@ -12,7 +12,7 @@ from exploy.cli.export import print_file
 from exploy.errors import FactoryError, OutputPathError
 from exploy.trainers.registry import TRAINERS, Trainer
 
-_OPTIONS_OF_ENVIRONMENTS = "--infer-memory and --allow-random are for environments, not for a policy alone."
+_OPTIONS_OF_ENVIRONMENTS = "--infer-memory and --allow-random only work for environments. Remove them with --from."
 
 
 def run(
@@ -24,22 +24,22 @@ def run(
     options: dict[str, Any],
     is_for_environments: bool,
 ) -> None:
-    """Export the policy in a checkpoint, and print what the file takes and gives.
+    """Export the policy in a checkpoint, and print the ports of the file.
 
     Args:
         library: Name of the library, as in `exploy.trainers.registry`.
         checkpoint: Path of the checkpoint.
         target: The file to write.
-        given: What was given of `config`, `agent`, `env` and `vecnormalize`.
+        given: Values of the options `config`, `agent`, `env` and `vecnormalize`.
         said: Other arguments, as NAME=VALUE.
-        options: Options that all libraries take.
-        is_for_environments: Whether options were given that only environments have.
+        options: Options that all libraries support.
+        is_for_environments: Whether options were given that only work for environments.
 
     Raises:
-        ExployError: If the export fails; nothing is written then.
+        ExployError: If the export fails. No file is written then.
     """
     if target.is_dir():
-        raise OutputPathError(f"{target} is a folder; give the name of a file, such as {target / 'policy.onnx'}.")
+        raise OutputPathError(f"{target} is a folder. Pass the path of a file, such as {target / 'policy.onnx'}.")
     if is_for_environments:
         raise FactoryError(_OPTIONS_OF_ENVIRONMENTS)
     factory.require_torch()
@@ -55,7 +55,7 @@ def run(
     options |= {name: arguments.pop(name) for name in list(arguments) if name in ExportOptions.__annotations__}
     unknown = [name for name in arguments if name not in names]
     if unknown:
-        raise FactoryError(f"{library} takes no {', '.join(unknown)}; it takes {', '.join(names) or 'nothing'}.")
+        raise FactoryError(f"{library} does not take {', '.join(unknown)}. It takes: {', '.join(names) or 'nothing'}.")
     console = output()
     with factory.users_code("The checkpoint"), console.status("exporting and verifying"):
         path = export_policy(checkpoint, target, **arguments, **options)
@@ -63,7 +63,7 @@ def run(
 
 
 def _arguments(trainer: Trainer, given: dict[str, Any], said: list[str]) -> dict[str, Any]:
-    """What a library's function is called with, from the texts that were given."""
+    """Arguments for the library's export_policy(), from the options of the command line."""
     arguments: dict[str, Any] = dict(_parsed(text) for text in said)
     arguments |= {name: str(given[name]) for name in ("config", "vecnormalize") if given[name] is not None}
     if given["agent"] is not None:
@@ -76,7 +76,7 @@ def _arguments(trainer: Trainer, given: dict[str, Any], said: list[str]) -> dict
 
 
 def _parsed(text: str) -> tuple[str, Any]:
-    """A name and its value, which is JSON where it can be read so."""
+    """Parse NAME=VALUE. The value is parsed as JSON if possible, otherwise it stays a string."""
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise FactoryError(f"--set takes NAME=VALUE, such as frame_stack=4, got {text!r}.")
@@ -87,9 +87,9 @@ def _parsed(text: str) -> tuple[str, Any]:
 
 
 def _from_environment(name: str, wanted: tuple[str, ...]) -> dict[str, Any]:
-    """The environments, or their spaces, whichever a library asks for."""
+    """The environments or their spaces, depending on the library."""
     if not wanted:
-        raise FactoryError("The library asks for no spaces, so that --env is of no use.")
+        raise FactoryError("This library does not use spaces. Remove --env.")
     gymnasium = importlib.import_module("gymnasium")
     with factory.users_code(f"The environment {name}"):
         make = factory.find(name) if ":" in name else lambda: gymnasium.make(name)

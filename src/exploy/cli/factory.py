@@ -1,4 +1,4 @@
-"""Finds the function that makes an environment and its actor."""
+"""Loads the factory function that creates an environment and its actor."""
 
 import contextlib
 import importlib
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def load(name: str) -> "tuple[ExportableEnvironment, torch.nn.Module]":
-    """Call the factory of that name, `module:function` or `path.py:function`; the present folder can be imported from.
+    """Call a factory given as `module:function` or `path.py:function`. Modules of the current folder can be imported.
 
     Raises:
-        FactoryError: If there is none, it raises, or it returns anything but an environment and an actor.
+        FactoryError: If it is not found, raises, or does not return an environment and an actor.
     """
     function = find(name)
     with users_code(f"{name}()"):
@@ -30,10 +30,10 @@ def load(name: str) -> "tuple[ExportableEnvironment, torch.nn.Module]":
 
 
 def find(name: str) -> Callable[..., Any]:
-    """The function or class of that name, `module:function` or `path.py:function`.
+    """Import the function or class given as `module:function` or `path.py:function`.
 
     Raises:
-        FactoryError: If there is none.
+        FactoryError: If it is not found.
     """
     module_name, separator, attribute = name.rpartition(":")
     if not separator or not module_name or not attribute:
@@ -41,21 +41,21 @@ def find(name: str) -> Callable[..., Any]:
     require_torch()
     function: Callable[..., Any] | None = getattr(_module(module_name), attribute, None)
     if not callable(function):
-        found = "no such thing" if function is None else f"{type(function).__name__}, which cannot be called"
+        found = "no such name" if function is None else f"{type(function).__name__}, which is not callable"
         raise FactoryError(f"{name}: expected a function in {module_name}, found {found}.")
     return function
 
 
 @contextlib.contextmanager
 def users_code(what: str, *, apart: bool = True) -> Iterator[None]:
-    """Run code of the user's: what it raises, exits included, is an error; what it prints goes to stderr.
+    """Run user code. Exceptions, including SystemExit, become a FactoryError.
 
     Args:
-        what: What raised, in the words of the error.
-        apart: Keep stdout free of what is printed.
+        what: Name of the user code for the error message.
+        apart: Redirect stdout of the user code to stderr.
 
     Raises:
-        FactoryError: If it raises anything but an error of exploy.
+        FactoryError: If it raises anything except KeyboardInterrupt or an error of exploy.
     """
     try:
         with contextlib.redirect_stdout(sys.stderr if apart else sys.stdout):
@@ -65,16 +65,16 @@ def users_code(what: str, *, apart: bool = True) -> Iterator[None]:
     except BaseException as error:
         if isinstance(
             error.__context__, BrokenPipeError
-        ):  # nobody reads what is printed, which is not the user's fault
+        ):  # the reader of the pipe has exited; this is not an error of the user code
             raise
         raise FactoryError(f"{what} raised {type(error).__name__}: {error}") from error
 
 
 def require_torch() -> None:
-    """Refuse to go on without torch.
+    """Check that torch is installed.
 
     Raises:
-        FactoryError: If it cannot be imported.
+        FactoryError: If torch cannot be imported.
     """
     try:
         importlib.import_module("torch")
@@ -92,7 +92,7 @@ def _module(name: str) -> ModuleType:
 def _from_path(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+        raise FileNotFoundError(f"file not found: {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)

@@ -1,4 +1,4 @@
-"""`exploy inspect`: what a file is."""
+"""`exploy inspect`: prints the description of a file."""
 
 import json
 from pathlib import Path
@@ -15,10 +15,10 @@ from exploy.runtime.model_file import ModelFile
 
 
 def run(path: Path, as_json: bool) -> None:
-    """Print what a file says about itself.
+    """Print the contract of a file.
 
     Raises:
-        ContractError: If it is no exported file, or was changed.
+        ContractError: If it is not an exported file, or was modified.
     """
     file = ModelFile.load(path)
     if as_json:
@@ -31,7 +31,7 @@ def run(path: Path, as_json: bool) -> None:
 
 
 def document(path: Path, file: ModelFile) -> dict[str, Any]:
-    """The contract, without the arrays of its trace, and what the file's bytes say."""
+    """The contract without the arrays of its trace, plus path, size, opset and IR version of the file."""
     contract = json.loads(file.contract.to_json())
     if "trace" in contract:
         contract["trace"] = {key: contract["trace"][key] for key in ("ticks", "tolerance")}
@@ -57,10 +57,10 @@ def _print_head(console: Console, path: Path, file: ModelFile) -> None:
         "file": str(path),
         "size": f"{len(file.data) / 1024:.1f} KiB, {_format(contract)}",
         "rates": format_rates(contract),
-        "made": f"{made.date or 'unknown'} with {versions or 'unknown'}",
-        "git": f"{made.git.commit[:12]}{' with changes' if made.git.changed else ''}" if made.git else None,
+        "exported": f"{made.date or 'unknown'} with {versions or 'unknown'}",
+        "git": f"{made.git.commit[:12]}{' with uncommitted changes' if made.git.changed else ''}" if made.git else None,
         "source": json.dumps(dict(made.model_source)) if made.model_source else None,
-        "digest": f"{contract.digest[:16]}…, right",
+        "digest": f"{contract.digest[:16]}…, valid",
         "self-test": f"{contract.trace.ticks} ticks" if contract.trace else "no trace in the file",
     }
     table = Table.grid(padding=(0, 2))
@@ -71,7 +71,7 @@ def _print_head(console: Console, path: Path, file: ModelFile) -> None:
 
 
 def ports_table(contract: Contract) -> Table:
-    """All ports but those of memories, a row each."""
+    """Table of all ports except the ports of memories."""
     memories = {name for memory in contract.memories for name in (memory.input, memory.output)}
     table = Table("", "port", "type", "shape", "kind", "unit", "elements")
     for direction, ports in (("in", contract.inputs), ("out", contract.outputs)):
@@ -93,7 +93,7 @@ def _print_rest(console: Console, contract: Contract) -> None:
     for memory in contract.memories:
         start = memory.initial_value()
         origin = "carried from policy step to sub-steps" if memory.carried else "registered"
-        starts = "zeros" if not start.any() else "values of its own"
+        starts = "zeros" if not start.any() else "nonzero values"
         console.print(
             f"[bold]memory[/] {escape(memory.name)} {start.dtype} {list(start.shape)}, starts from {starts}, {origin}",
             highlight=False,
@@ -106,4 +106,6 @@ def _print_rest(console: Console, contract: Contract) -> None:
         terms = ", ".join(f"{term.name} [{term.start}:{term.stop}]" for term in contract.observation_terms)
         console.print(f"[bold]observation[/] {escape(terms)}", highlight=False)
     if contract.unused_inputs:
-        console.print(f"[bold]not in the file[/] {escape(', '.join(contract.unused_inputs))}", highlight=False)
+        console.print(
+            f"[bold]unused inputs, not in the file[/] {escape(', '.join(contract.unused_inputs))}", highlight=False
+        )

@@ -1,7 +1,4 @@
-"""The entry point: runs a command, and turns errors into one line and an exit code.
-
-See `exit_codes` for what these mean.
-"""
+"""The entry point: runs a command, and converts errors to one line and an exit code (see `exit_codes`)."""
 
 import io
 import sys
@@ -19,7 +16,7 @@ def main() -> NoReturn:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # where the terminal has no µ
+            stream.reconfigure(errors="replace")  # the terminal may not support µ
     warnings.showwarning = _print_warning
     try:
         from exploy.cli.app import app
@@ -33,7 +30,7 @@ def main() -> NoReturn:
         if DEBUG in sys.argv:
             traceback.print_exc()
         is_known = isinstance(error, ExployError)
-        _fail(str(error) if is_known else f"{type(error).__name__}: {error} (unexpected; exploy --debug … shows where)")
+        _fail(str(error) if is_known else f"{type(error).__name__}: {error} (unexpected; exploy --debug … shows more)")
 
 
 def _print_warning(
@@ -44,7 +41,7 @@ def _print_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning of exploy in one line, and those of others as Python does."""
+    """Print exploy warnings in one line, and other warnings in Python's format."""
     if issubclass(category, ExployWarning):
         print(f"warning: {message}", file=sys.stderr)
     else:

@@ -1,4 +1,4 @@
-"""`exploy report`: all that is known of a file, as one page."""
+"""`exploy report`: writes a report about a file as one HTML page."""
 
 from pathlib import Path
 
@@ -17,27 +17,27 @@ from exploy.runtime.model_file import ModelFile
 
 
 def run(path: Path, name: str | None, target: Path, steps: int) -> None:
-    """Write a report, print its verdict, and exit with 1 if the file differs.
+    """Write a report and print its verdict. Exits with 1 if the verdict is not ok.
 
     Raises:
-        ExployError: If the file or the environment cannot be run, or the page not be written.
+        ExployError: If the file or the environment cannot be run, or the page cannot be written.
     """
     if target.exists() and path.exists() and target.samefile(path):
-        raise OutputPathError(f"{target} is the policy itself; give another name with -o.")
+        raise OutputPathError(f"{target} is the policy file. Choose another path with -o.")
     content = from_trace(path) if name is None else _beside_environment(path, name, steps)
     write(content, target)
     console = output()
-    console.print(f"{mark(content.ok, 'good', 'not good')}: {escape(content.verdict)}", highlight=False, soft_wrap=True)
+    console.print(f"{mark(content.ok, 'ok', 'not ok')}: {escape(content.verdict)}", highlight=False, soft_wrap=True)
     console.print(escape(str(target)), highlight=False, soft_wrap=True)
     if not content.ok:
         raise typer.Exit(FOUND)
 
 
 def _beside_environment(path: Path, name: str, steps: int) -> Content:
-    ModelFile.load(path).require_onnx("A report beside an environment")
+    ModelFile.load(path).require_onnx("A report with an environment")
     env, actor = factory.load(name)
     console = output()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("running file and environment side by side", total=steps)
+        task = progress.add_task("comparing environment and file", total=steps)
         with factory.users_code("The environment"):
             return from_environment(path, env, actor, steps, lambda step: progress.update(task, completed=step + 1))

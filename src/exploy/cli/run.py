@@ -1,4 +1,4 @@
-"""`exploy run`: the log of a robot, run again."""
+"""`exploy run`: replays the log of a robot."""
 
 from pathlib import Path
 
@@ -11,10 +11,10 @@ from exploy.runtime import Controller, replay
 
 
 def run(path: Path, log: Path, tolerance: float) -> None:
-    """Replay a log, print, and exit with 1 if outputs differ.
+    """Replay a log and print the result. Exits with 1 if outputs differ.
 
     Raises:
-        ExployError: If the file or the log cannot be read, or they do not belong together.
+        ExployError: If the file or the log cannot be read, or the log does not fit the file.
     """
     result = replay(log, Controller.load(path), tolerance=tolerance)
     output().print(escape(str(result)), highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`exploy verify`: does a file behave like its environment, or like its own trace?"""
+"""`exploy verify`: compares a file against its environment or against its stored trace."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from exploy.runtime.model_file import ModelFile
 
 
 def run(path: Path, name: str | None, steps: int) -> None:
-    """Compare, print, and exit with 1 if something differs.
+    """Compare and print the result. Exits with 1 if something differs.
 
     Raises:
         ExployError: If the file or the environment cannot be run.
@@ -34,7 +34,7 @@ def _self_test(path: Path) -> None:
         console.print(f"[red]differs[/]: {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(FOUND) from None
     console.print(
-        f"[green]agrees[/]: {ticks} ticks of the trace in {escape(str(path))} give what torch gave.",
+        f"[green]agrees[/]: {ticks} ticks of the trace in {escape(str(path))} give the same results as torch.",
         highlight=False,
         soft_wrap=True,
     )
@@ -43,7 +43,7 @@ def _self_test(path: Path) -> None:
 def _agrees_with_environment(path: Path, name: str, steps: int) -> bool:
     ModelFile.load(path).require_onnx("The comparison with an environment")
     env, actor = factory.load(name)
-    Controller.load(path)  # refuses what must not be trusted, before it is run
+    Controller.load(path)  # rejects invalid files before they run
     from exploy.environment.actor import make_exportable_actor
     from exploy.verify.evaluator import evaluate
     from exploy.verify.session_wrapper import SessionWrapper

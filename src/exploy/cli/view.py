@@ -1,4 +1,4 @@
-"""`exploy view`: the graph in the browser."""
+"""`exploy view`: shows the graph in the browser."""
 
 import time
 from pathlib import Path
@@ -14,7 +14,7 @@ def run(path: Path, port: int, browser: bool) -> None:
     """Serve the graph until Ctrl-C.
 
     Raises:
-        ContractError: If it is no exported file.
+        ContractError: If it is not an exported file.
         ViewError: If Netron is not installed, or cannot use the port.
     """
     try:
@@ -25,8 +25,8 @@ def run(path: Path, port: int, browser: bool) -> None:
     try:
         host, number = netron.start(str(path), address=("localhost", port) if port else None, browse=browser)
     except OSError as error:
-        raise ViewError(f"Cannot serve at port {port}: {error}. Choose another with --port.") from None
-    text = f"Serving {path} at http://{host}:{number}; Ctrl-C ends it."
+        raise ViewError(f"Cannot use port {port}: {error}. Choose another port with --port.") from None
+    text = f"Serving {path} at http://{host}:{number}; press Ctrl-C to stop."
     output().print(escape(text), highlight=False, soft_wrap=True)
     try:
         while True:

@@ -1,1 +1,1 @@
-"""A cart-pole with a trained policy: an environment to try the exporter on."""
+"""A cart-pole environment with a trained policy, to try out the exporter."""

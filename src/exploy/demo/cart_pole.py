@@ -1,4 +1,4 @@
-"""A cart-pole environment in torch. It knows nothing of exploy."""
+"""A cart-pole environment in torch. It does not depend on exploy."""
 
 from collections.abc import Callable
 
@@ -24,14 +24,14 @@ def _ignore_substep(substep: int) -> None:
 
 
 class CartPole:
-    """A cart that balances a pole, and is told at which position to stand.
+    """A cart that balances a pole and moves to a commanded position.
 
-    All state is in tensors that are updated in place and never replaced. An element of the batch whose
-    episode ends is reset within the same step; a state that is not finite ends an episode too.
+    All state is in tensors that are updated in place and never replaced. When an episode ends, its batch
+    element is reset within the same step. A state that is not finite also ends an episode.
 
     Args:
         batch_size: Number of cart-poles.
-        seed: Seed of the resets; equal seeds give equal sequences of resets.
+        seed: Random seed of the resets, which are deterministic for a given seed.
         episode_steps: Number of policy steps after which an episode ends.
         parameters: Physical parameters and rates.
 
@@ -63,7 +63,7 @@ class CartPole:
         self.steps_in_episode = torch.zeros(batch_size, dtype=torch.int64)
 
         self.on_substep: Callable[[int], None] = _ignore_substep
-        """Called with the sub-step's number after its actions are applied, before the simulator moves."""
+        """Called with the number of the sub-step after its actions are applied, before the simulator steps."""
         self.on_reset: Callable[[], None] = _ignore
         """Called right after a reset of at least one element of the batch."""
         self.on_update: Callable[[], None] = _ignore
@@ -78,7 +78,7 @@ class CartPole:
         return dynamics.observe(self.cart, self.pole, self.command, self.action_history)
 
     def process_actions(self, actions: torch.Tensor) -> None:
-        """Remember raw actions and turn them into a target for the actuator; once a policy step.
+        """Store raw actions and convert them to a target for the actuator; called once per policy step.
 
         Raises:
             RuntimeError: From torch, if the shape of the actions is not (batch_size, 1).
@@ -87,7 +87,7 @@ class CartPole:
         self.target_force[:] = dynamics.target_force(actions, self.parameters)
 
     def apply_actions(self) -> None:
-        """Let the actuator follow its target and the cart's velocity; once a simulation step."""
+        """Update the actuator force from its target and the cart velocity; called once per simulation step."""
         actuator_force, applied_force = dynamics.actuate(
             self.actuator_force, self.target_force, self.cart, self.parameters
         )
@@ -96,9 +96,9 @@ class CartPole:
 
     @torch.no_grad()
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
-        """Move by one policy step.
+        """Step the environment by one policy step.
 
-        An exception in a callback is passed on and leaves the step unfinished; reset() makes up for it.
+        An exception in a callback is not caught and leaves the step unfinished. Call reset() to recover.
 
         Returns:
             The next observations, and whether any element of the batch was reset.
@@ -121,10 +121,10 @@ class CartPole:
 
     @torch.no_grad()
     def reset(self, which: torch.Tensor | None = None) -> None:
-        """Start new episodes: near the origin, pole nearly upright, with a new command.
+        """Start new episodes near the origin, with the pole nearly upright and a new command.
 
         Args:
-            which: Flags of the elements to reset, of shape (batch_size,); all of them if None.
+            which: Flags of the elements to reset, of shape (batch_size,); None resets all.
         """
         if which is None:
             which = torch.ones(self.batch_size, dtype=torch.bool)

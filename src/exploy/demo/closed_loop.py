@@ -1,4 +1,4 @@
-"""Lets an exported file balance the cart-pole: sensor values in, forces out."""
+"""Balances the cart-pole with an exported file, which reads sensor values and returns forces."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from exploy.runtime.controller import Controller
 
 @dataclass(frozen=True)
 class Balance:
-    """How a run went."""
+    """Result of a run."""
 
     stood: bool
     largest_angle: float
@@ -20,12 +20,12 @@ class Balance:
 
 
 def balance(path: Path, seconds: float, seed: int) -> Balance:
-    """Simulate a cart-pole that is driven by a file and by nothing else of the environment.
+    """Simulate a cart-pole that is controlled only by an exported file.
 
-    The environment gives the start and the sensor values; its observation, action and actuator code does not run.
+    The environment provides the initial state. Its observation, action and actuator code does not run.
 
     Raises:
-        ContractError: If the file cannot be loaded or was not made by exploy.
+        ContractError: If the file cannot be loaded or was not exported by exploy.
     """
     env = CartPole(seed=seed)
     cart, pole, command = env.cart.clone(), env.pole.clone(), env.command.clone()

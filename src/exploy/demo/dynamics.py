@@ -1,7 +1,7 @@
-"""The cart-pole as pure functions of tensors, shared by the environment and by training.
+"""The cart-pole dynamics as pure functions of tensors, used by the environment and by training.
 
-Every function takes a batch in its first dimension, changes none of its arguments and is differentiable.
-NaN in gives NaN out; tensors whose shapes do not fit raise torch's RuntimeError.
+The first dimension of all tensors is the batch. Functions do not modify their arguments and are differentiable.
+NaN inputs give NaN outputs. Wrong shapes raise torch's RuntimeError.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class CartPoleParameters:
     pole_half_length: float = 0.5
     gravity: float = 9.81
     force_limit: float = 10.0
-    force_scale: float = 10.0  # force asked for by an action of 1
-    actuator_gain: float = 0.3  # share of the missing force that the actuator makes up in a simulation step
+    force_scale: float = 10.0  # force for an action of 1
+    actuator_gain: float = 0.3  # fraction of the force error that is corrected per simulation step
     actuator_damping: float = 0.5  # N per m/s of cart velocity
     sim_dt: float = 0.005
     decimation: int = 4
@@ -46,17 +46,17 @@ def roll_history(action_history: torch.Tensor, actions: torch.Tensor) -> torch.T
 
 
 def target_force(actions: torch.Tensor, parameters: CartPoleParameters) -> torch.Tensor:
-    """The force that raw actions ask for; actions beyond ±1 count as ±1."""
+    """The target force for raw actions, which are clamped to ±1."""
     return actions.clamp(-1.0, 1.0) * parameters.force_scale
 
 
 def actuate(
     actuator_force: torch.Tensor, target: torch.Tensor, cart: torch.Tensor, parameters: CartPoleParameters
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """One simulation step of the actuator: it lags behind its target, and its force is damped by motion.
+    """One simulation step of the actuator, which lags behind its target and is damped by the cart velocity.
 
     Returns:
-        The actuator's next force, which is its state, and the limited force that it applies to the cart.
+        The next actuator force, which is its state, and the limited force applied to the cart.
     """
     next_force = actuator_force + (target - actuator_force) * parameters.actuator_gain
     damped = next_force - parameters.actuator_damping * cart[:, 1:2]
@@ -66,11 +66,11 @@ def actuate(
 def simulate(
     cart: torch.Tensor, pole: torch.Tensor, force: torch.Tensor, parameters: CartPoleParameters
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Move cart and pole by one simulation step, with semi-implicit Euler integration.
+    """Simulate cart and pole for one simulation step, with semi-implicit Euler integration.
 
     Args:
         cart: Position and velocity.
-        pole: Angle from upright, positive where the tip leans forwards, and angular velocity.
+        pole: Angle from upright (positive if the pole leans forward) and angular velocity.
         force: Horizontal force on the cart.
         parameters: Physical parameters.
     """

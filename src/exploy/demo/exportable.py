@@ -1,4 +1,4 @@
-"""The adapter that lets exploy export a CartPole."""
+"""The adapter that makes a CartPole exportable."""
 
 from collections.abc import Callable
 
@@ -10,10 +10,10 @@ from exploy.environment.exportable_environment import ExportableEnvironment
 
 
 class ExportableCartPole(ExportableEnvironment):
-    """A CartPole as the exporter and the evaluator see it, with all its components registered.
+    """Adapter of a CartPole for the exporter and the evaluator, with all components registered.
 
-    Takes over the callbacks of the CartPole once evaluation hooks are registered; a CartPole should
-    therefore have one adapter only.
+    Registering evaluation hooks replaces the callbacks of the CartPole. So use only one adapter per
+    CartPole.
     """
 
     def __init__(self, env: CartPole) -> None:
@@ -23,7 +23,7 @@ class ExportableCartPole(ExportableEnvironment):
 
     @property
     def env(self) -> CartPole:
-        """The environment behind this adapter."""
+        """The wrapped environment."""
         return self._env
 
     def compute_observations(self) -> torch.Tensor:
@@ -31,10 +31,10 @@ class ExportableCartPole(ExportableEnvironment):
         return self.env.compute_observations()
 
     def process_actions(self, actions: torch.Tensor) -> None:
-        """Turn raw actions into a target for the actuator.
+        """Convert raw actions to a target for the actuator.
 
         Raises:
-            RuntimeError: From torch, if the shape of the actions does not fit.
+            RuntimeError: From torch, if the actions have the wrong shape.
         """
         self.env.process_actions(actions)
 
@@ -43,19 +43,19 @@ class ExportableCartPole(ExportableEnvironment):
         self.env.apply_actions()
 
     def prepare_export(self) -> None:
-        """Start a new episode, so that the memories have the values to start a controller with."""
+        """Start a new episode, so that the memories have the initial values for a controller."""
         self.env.reset()
 
     def empty_actor_observations(self) -> torch.Tensor:
-        """Zeros of the observation's shape."""
+        """Zeros with the shape of the observations."""
         return torch.zeros(self.env.batch_size, len(self.get_observation_names()))
 
     def empty_actions(self) -> torch.Tensor:
-        """Zeros of the actions' shape."""
+        """Zeros with the shape of the actions."""
         return torch.zeros(self.env.batch_size, 1)
 
     def metadata(self) -> dict[str, str]:
-        """Name and rates of the environment, in seconds."""
+        """Name of the environment, and its time steps in seconds."""
         parameters = self.env.parameters
         return {
             "env_name": "CartPole",
@@ -65,7 +65,7 @@ class ExportableCartPole(ExportableEnvironment):
 
     @property
     def decimation(self) -> int:
-        """Number of simulation steps in a policy step."""
+        """Number of simulation steps per policy step."""
         return self.env.parameters.decimation
 
     def register_evaluation_hooks(
@@ -74,16 +74,16 @@ class ExportableCartPole(ExportableEnvironment):
         reset: Callable[[], None],
         evaluate_substep: Callable[[int], None],
     ) -> None:
-        """Have the environment call these functions as it steps, in place of those registered before."""
+        """Make the environment call these functions while it steps, instead of those registered before."""
         self.env.on_update = update
         self.env.on_reset = reset
         self.env.on_substep = evaluate_substep
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
-        """Step the environment by one policy step; an exception in a hook is passed on.
+        """Step the environment by one policy step; an exception in a hook is not caught.
 
         Raises:
-            RuntimeError: From torch, if the shape of the actions does not fit.
+            RuntimeError: From torch, if the actions have the wrong shape.
         """
         return self.env.step(actions)
 

@@ -1,4 +1,4 @@
-"""The cart-pole's policy, and the trained weights that come with the package."""
+"""The policy of the cart-pole, and its trained weights, which are part of the package."""
 
 from importlib import resources
 
@@ -14,7 +14,7 @@ _SMALLEST_STD = 0.05
 
 
 class CartPoleActor(ExportableActor):
-    """A small network behind a normaliser of observations; it keeps no state between steps."""
+    """A small network with normalized observations. It has no state."""
 
     observation_mean: torch.Tensor
     observation_std: torch.Tensor
@@ -35,23 +35,23 @@ class CartPoleActor(ExportableActor):
         """Compute raw actions of shape (batch_size, 1) from observations of shape (batch_size, 8).
 
         Raises:
-            RuntimeError: From torch, if the observations have another width.
+            RuntimeError: From torch, if the observations have the wrong width.
         """
         actions: torch.Tensor = self.network((obs - self.observation_mean) / self.observation_std)
         return actions
 
     def fit_normaliser(self, observations: torch.Tensor) -> None:
-        """Take mean and standard deviation from a sample; elements that hardly vary are not blown up."""
+        """Compute mean and standard deviation from a sample. Small standard deviations are raised to a minimum."""
         self.observation_mean[:] = observations.mean(dim=0)
         self.observation_std[:] = observations.std(dim=0).clamp(min=_SMALLEST_STD)
 
 
 def load_trained_actor() -> CartPoleActor:
-    """The actor with the weights that come with the package, in evaluation mode.
+    """Load the actor with the trained weights of the package, in evaluation mode.
 
     Raises:
-        FileNotFoundError: If the package was installed without its weights.
-        RuntimeError: From torch, if the weights are those of another network.
+        FileNotFoundError: If the package was installed without the weights.
+        RuntimeError: From torch, if the weights do not fit the network.
     """
     with (resources.files("exploy.demo") / WEIGHTS_FILE).open("rb") as file, np.load(file) as weights:
         state = {name: torch.from_numpy(weights[name]) for name in weights.files}

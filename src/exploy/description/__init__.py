@@ -1,1 +1,1 @@
-"""What a file says about itself: contract, metadata, provenance, from a program and its artifact."""
+"""Builds the description of a file from a program and its artifact: contract, metadata, provenance."""

@@ -1,4 +1,4 @@
-"""The contract of a file that was made from an environment."""
+"""The contract of a file that was exported from an environment."""
 
 import math
 from typing import Any
@@ -78,7 +78,7 @@ def _width(interface: Interface, name: str) -> int | str | None:
 
 
 def _sim_dt(metadata: dict[str, Any]) -> float | None:
-    """Seconds between two simulation steps, where the environment's metadata has a positive number for them."""
+    """Seconds between two simulation steps, if the environment's metadata has a positive number for it; else None."""
     for key, seconds in (("sim_dt", float), ("update_rate", lambda rate: 1 / float(rate))):
         try:
             value = seconds(metadata[key])
@@ -90,7 +90,7 @@ def _sim_dt(metadata: dict[str, Any]) -> float | None:
 
 
 def describe_memory(memory: ProgramMemory) -> StoredMemory:
-    """What the contract says of a memory."""
+    """The contract entry of a memory."""
     return StoredMemory(
         name=memory.name,
         input=memory.input_name,

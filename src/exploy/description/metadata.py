@@ -13,10 +13,10 @@ from exploy.version import __version__
 def build_metadata(
     env: ExportableEnvironment, contract: Contract, model_source: dict[str, Any] | None
 ) -> dict[str, str]:
-    """The metadata of a file: the environment's own keys, one for each component or group, and the model's.
+    """The metadata of a file: keys of the environment, of each component and group, and of the model.
 
     Raises:
-        MetadataError: If a value cannot be stored as JSON, or two sources use one key for different things.
+        MetadataError: If a value cannot be stored as JSON, or two sources use the same key for different values.
     """
     if not isinstance(model_source, dict | None):
         raise MetadataError(f"model_source must be a dictionary, got {type(model_source).__name__}.")
@@ -30,7 +30,7 @@ def build_metadata(
         text = _storable(key, value if isinstance(value, str) else to_json(f"metadata()[{key!r}]", value))
         if properties.get(key, text) != text:
             raise MetadataError(
-                f"metadata() says {key} = {text}, but the file says {properties[key]}. Leave the key out of metadata()."
+                f"metadata() has {key} = {text}, but the file has {properties[key]}. Remove the key from metadata()."
             )
         properties[key] = text
     for name, value in env.context_manager().metadata.items():
@@ -43,10 +43,10 @@ def build_metadata(
 
 
 def to_json(what: str, value: Any) -> str:
-    """A value as JSON has it.
+    """Convert a value to JSON.
 
     Raises:
-        MetadataError: If it cannot be stored so.
+        MetadataError: If it cannot be stored as JSON.
     """
     try:
         return json.dumps(value, allow_nan=False)
@@ -58,7 +58,7 @@ def to_json(what: str, value: Any) -> str:
 
 
 def _storable(key: str, text: str) -> str:
-    """A text that UTF-8, and so the file, can hold."""
+    """Return the text if it can be stored as UTF-8."""
     try:
         f"{key}{text}".encode()
     except UnicodeEncodeError as error:

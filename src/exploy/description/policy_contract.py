@@ -1,4 +1,4 @@
-"""What the contract of a policy alone says."""
+"""The contract of a file that contains only a policy."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,10 @@ def describe_policy(
     model_source: dict[str, Any] | None,
     backend: str,
 ) -> Contract:
-    """The contract of a policy's file.
+    """Build the contract of a policy file.
 
     Raises:
-        MetadataError: If names do not fit the ports, or the rate is none.
+        MetadataError: If names do not fit the ports, or the rate is invalid.
     """
     kinds = {OBSERVATIONS: PortKind.OBSERVATIONS, policy.outputs[0]: PortKind.ACTIONS}
     kinds |= {item.name: item.kind for item in policy.inputs if item.kind is not None}
@@ -57,7 +57,7 @@ def describe_policy(
 
 
 def _memory(memory: ProgramMemory, state: PolicyState) -> StoredMemory:
-    """A memory as it starts for one robot, which serves any number of them."""
+    """The contract entry of a memory, with the initial value for one robot, which is used for any number of robots."""
     return describe_memory(dataclasses.replace(memory, initial=state.initial(1)))
 
 
@@ -74,12 +74,13 @@ def _names_by_port(names: Names | None, policy: Policy) -> dict[str, Sequence[st
     if not isinstance(names, Mapping):
         if len(ports) > 1:
             raise MetadataError(
-                f"The policy reads {', '.join(ports)}; give obs_names as a dictionary with lists by these names."
+                f"The policy has the inputs {', '.join(ports)}. Pass obs_names as a dictionary from these names to "
+                "lists of element names."
             )
         return {ports[0]: names}
     unknown = [name for name in names if name not in ports]
     if unknown:
-        raise MetadataError(f"obs_names has {', '.join(unknown)}, but the policy reads {', '.join(ports)}.")
+        raise MetadataError(f"obs_names has {', '.join(unknown)}, but the policy has the inputs {', '.join(ports)}.")
     return dict(names)
 
 
@@ -90,13 +91,13 @@ def _with_names(what: str, port: Port, names: Mapping[str, Sequence[str]]) -> Po
     is_list = isinstance(given, list | tuple) and all(isinstance(name, str) and name for name in given)
     if not is_list or len(given) != width or len(set(given)) != len(given):
         raise MetadataError(
-            f"{what} must be a list of {width} different texts, one for each element of {port.name!r} along its last "
-            f"dimension, got {given!r}."
+            f"{what} must be a list of {width} different strings, one for each element of {port.name!r} along its "
+            f"last dimension, got {given!r}."
         )
     return dataclasses.replace(port, names=tuple(given))
 
 
 def _validated_rate(rate_hz: Any) -> float:
     if isinstance(rate_hz, bool) or not isinstance(rate_hz, Real) or not 1e-9 < float(rate_hz) < 1e9:
-        raise MetadataError(f"rate_hz must be the number of policy steps in a second, such as 50, got {rate_hz!r}.")
+        raise MetadataError(f"rate_hz must be the number of policy steps per second, such as 50, got {rate_hz!r}.")
     return float(rate_hz)

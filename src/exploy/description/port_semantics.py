@@ -1,4 +1,4 @@
-"""What ports mean to a robot, from the metadata of components and groups and from the names that robots know."""
+"""Meaning of ports for a robot, from the metadata of components and groups and from known port names."""
 
 import dataclasses
 import re
@@ -10,7 +10,7 @@ from exploy.contract import Port, PortKind
 from exploy.errors import MetadataError
 
 _GAINS = ("stiffness", "damping")
-_LISTED = ("names", *_GAINS)  # with one item for each element
+_LISTED = ("names", *_GAINS)  # lists with one item for each element
 _OWN_KINDS = (PortKind.STEP_COUNT, PortKind.MEMORY, PortKind.OBSERVATIONS, PortKind.ACTIONS)
 _WORD = r"[a-zA-Z0-9_]+"
 _KINDS = {
@@ -30,17 +30,17 @@ _KINDS = {
 
 
 def with_semantics(port: Port, metadata: Mapping[str, Any]) -> Port:
-    """A port with what the metadata of its component and of the groups around it says.
+    """Add the metadata of a port's component and of its enclosing groups to a port.
 
-    What the component says goes before what its groups say. Element names and gains of a group are for those of its
-    ports whose last dimension has that many elements.
+    Metadata of the component has priority over metadata of its groups. Element names and gains of a group apply to
+    the ports whose last dimension has the same number of elements.
 
     Args:
         port: The port, with name, dtype and shape.
         metadata: All metadata, by the name of the component, group or prefix.
 
     Raises:
-        MetadataError: If the component's own metadata does not fit the port, or that of a group makes no sense.
+        MetadataError: If the metadata of the component does not fit the port, or the metadata of a group is invalid.
     """
     width = port.shape[-1] if port.shape else None
     own = _described(metadata.get(port.name), width)
@@ -59,7 +59,7 @@ def with_semantics(port: Port, metadata: Mapping[str, Any]) -> Port:
 
 
 def _read(port: Port, described: dict[str, Any], width: Any) -> dict[str, Any]:
-    """What metadata says of a port, in the words of the contract; None where it says nothing."""
+    """The contract fields of a port from its metadata; None for missing fields."""
     gains = {name: _validated_gain(port, name, described[name], width) for name in _GAINS if name in described}
     return {
         "kind": _validated_kind(port, described.get("kind")),
@@ -72,7 +72,7 @@ def _read(port: Port, described: dict[str, Any], width: Any) -> dict[str, Any]:
 
 
 def _described(metadata: Any, width: Any) -> dict[str, Any]:
-    """Metadata in our words, where it is a dictionary; that of robot interfaces has other ones for some."""
+    """Metadata with the keys of the contract, or an empty dictionary. Robot interfaces name some keys differently."""
     if not isinstance(metadata, Mapping):
         return {}
     described = dict(metadata)
@@ -87,7 +87,7 @@ def _described(metadata: Any, width: Any) -> dict[str, Any]:
 
 
 def _groups_of(name: str, metadata: Mapping[str, Any], width: Any) -> list[dict[str, Any]]:
-    """The metadata of the groups around a port, the nearest first."""
+    """The metadata of the enclosing groups of a port, innermost first."""
     parts = name.split(".")
     return [_described(metadata.get(".".join(parts[:count])), width) for count in range(len(parts) - 1, 0, -1)]
 
@@ -103,15 +103,15 @@ def _fits(values: Any, width: Any) -> bool:
 def _validated_kind(port: Port, kind: Any) -> str | None:
     if kind in _OWN_KINDS:
         raise MetadataError(
-            f"The metadata of {port.name!r} says kind = {kind!r}, which the file format uses for its own ports. "
-            "Choose another word."
+            f"The metadata of {port.name!r} has kind = {kind!r}, which the file format reserves for its own ports. "
+            "Choose another kind."
         )
     return _validated_text(port, "kind", kind)
 
 
 def _validated_text(port: Port, key: str, value: Any) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise _refusal(port, key, "a text", value)
+        raise _refusal(port, key, "a string", value)
     return value
 
 
@@ -119,7 +119,7 @@ def _validated_names(port: Port, names: Any, width: Any) -> tuple[str, ...] | No
     if names is None:
         return None
     if not _fits(names, width) or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
-        raise _refusal(port, "names", f"{width} different texts, one for each element", names)
+        raise _refusal(port, "names", f"{width} different strings, one for each element", names)
     return tuple(names)
 
 
@@ -141,7 +141,7 @@ def _validated_limits(port: Port, limits: Any, width: Any) -> tuple[Any, ...] | 
 
 
 def _is_pair(pair: Any) -> bool:
-    """Whether this is a lowest and a highest value, either of which may be None."""
+    """Whether this is a pair of a lowest and a highest value, each of which may be None."""
     if not _fits(pair, 2) or not all(value is None or _is_number(value) for value in pair):
         return False
     return None in pair or pair[0] <= pair[1]

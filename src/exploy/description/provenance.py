@@ -1,4 +1,4 @@
-"""Where a file comes from: versions, date, and the commit of the environment's code."""
+"""The provenance of a file: versions, date, and git commit of the environment code."""
 
 import contextlib
 import datetime
@@ -25,9 +25,10 @@ def provenance_of(
     ir_version: int | None,
     libraries: tuple[str, ...] = (),
 ) -> Provenance:
-    """What is known about the making of a file from an environment, or with other libraries.
+    """The provenance of a file.
 
-    The date is that of SOURCE_DATE_EPOCH where that is set, which makes two exports give the same bytes.
+    If SOURCE_DATE_EPOCH is set, the date is taken from it, so that two exports write the same bytes. `git` is None if
+    no commit is found.
     """
     return Provenance(
         versions=_versions((*_VERSIONED, *libraries)),
@@ -56,7 +57,7 @@ def _date() -> str:
 
 
 def _commit_of(cls: type) -> GitCommit | None:
-    """The commit of the repository that tracks the file in which a class is defined; None if there is none."""
+    """The commit of the git repository that tracks the source file of a class; None if not found."""
     try:
         path = Path(inspect.getfile(cls)).resolve()
         _git(path.parent, "ls-files", "--error-unmatch", path.name)

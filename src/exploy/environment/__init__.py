@@ -1,1 +1,1 @@
-"""What users implement and register: environments, actors, components."""
+"""Classes that users implement or register: environments, actors, components."""

@@ -1,4 +1,4 @@
-"""Exportable actors: the policy network, with its state between steps."""
+"""Exportable actors: the policy network and its state between steps."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -19,15 +19,15 @@ class ExportableActor(torch.nn.Module, ABC):
         """Compute actions from a batch of observations of shape (batch_size, obs_dim)."""
 
     def reset(self, dones: torch.Tensor) -> None:
-        """Reset the internal state of those environments whose flag in `dones` (batch_size,) is True."""
+        """Reset the internal state of the environments whose flag in `dones` (batch_size,) is True."""
 
     def get_state(self) -> tuple[torch.Tensor, ...] | None:
-        """The internal state (for example of an RNN) as a tuple of tensors, or None if there is none."""
+        """The internal state (for example of an RNN) as a tuple of tensors, or None if the actor has no state."""
         return None
 
 
 class _WrappedActor(ExportableActor):
-    """A plain module seen as an ExportableActor; hands `reset` and `get_state` on where the module has them."""
+    """Wraps a plain module as an ExportableActor; forwards `reset` and `get_state` if the module has them."""
 
     def __init__(self, actor: torch.nn.Module):
         super().__init__()
@@ -52,37 +52,37 @@ class _WrappedActor(ExportableActor):
 
 
 def make_exportable_actor(actor: torch.nn.Module) -> ExportableActor:
-    """See a module as an ExportableActor; its own `reset(dones)` and `get_state()` are kept.
+    """Wrap a module as an ExportableActor; its own `reset(dones)` and `get_state()` are used.
 
     Raises:
-        ActorError: If it is no torch.nn.Module.
+        ActorError: If it is not a torch.nn.Module.
     """
     if isinstance(actor, ExportableActor):
         return actor
     if not isinstance(actor, torch.nn.Module):
         raise ActorError(
             f"An actor must be a torch.nn.Module, got {type(actor).__name__}. "
-            "Wrap a plain function in a module with a forward(obs)."
+            "Wrap a plain function in a module with a forward(obs) method."
         )
     return _WrappedActor(actor)
 
 
 def unwrapped(actor: torch.nn.Module) -> torch.nn.Module:
-    """The user's own module behind an actor of make_exportable_actor()."""
+    """The user module inside an actor from make_exportable_actor()."""
     return actor.actor if isinstance(actor, _WrappedActor) else actor
 
 
 def add_actor_memory(
     context_manager: ContextManager, get_hidden_states_func: Callable[[], tuple[torch.Tensor, ...] | None]
 ) -> None:
-    """Register each hidden state of an actor as a Memory called `actor_state_0`, `actor_state_1`, …
+    """Register each hidden state of an actor as a Memory named `actor_state_0`, `actor_state_1`, …
 
     Args:
-        context_manager: Where to add the memories.
+        context_manager: The context manager that gets the memories.
         get_hidden_states_func: Returns the current hidden states, usually `actor.get_state`.
 
     Raises:
-        ActorError: If there is no state yet.
+        ActorError: If the actor has no state yet.
     """
     states = _states(get_hidden_states_func)
 
@@ -106,5 +106,8 @@ def _states(
             "for example `actor(env.empty_actor_observations())`."
         )
     if expected is not None and len(states) != expected:
-        raise ActorError(f"The actor had {expected} hidden states when they were registered and has {len(states)} now.")
+        raise ActorError(
+            f"The actor had {expected} hidden states when registered but has {len(states)} now. "
+            "The number must not change."
+        )
     return states

@@ -1,7 +1,7 @@
 """Core building blocks for environment export.
 
-Inputs, Outputs and Memories tie a name in the exported file to a tensor of the live environment through
-a callback. Groups put a common name in front of several of them; Connections copy data inside the
+Inputs, Outputs and Memories connect a name in the exported file to a tensor of the live environment through
+a callback. Groups add a common prefix to the names of several components. Connections copy data inside the
 environment before anything is computed.
 """
 
@@ -24,7 +24,7 @@ _next_id = itertools.count()
 
 
 class _Component:
-    """What Input, Output and Memory share: a name, a callback, metadata and an identity."""
+    """Base class of Input, Output and Memory: a name, a callback, metadata and an id."""
 
     def __init__(self, name: str, get_from_env_cb: TensorCallback, metadata: Any = None):
         self._name = validated_name(name, type(self).__name__)
@@ -44,7 +44,7 @@ class _Component:
 
     @property
     def name(self) -> str:
-        """Full name: the names of the enclosing groups and the component's own, joined by dots."""
+        """Full name: the names of the enclosing groups and of the component, joined by dots."""
         return ".".join((*self._scope, self._name))
 
     @property
@@ -71,7 +71,7 @@ class _Component:
         """Call the callback and return the live tensor.
 
         Raises:
-            ComponentError: If the callback returns anything but a torch.Tensor.
+            ComponentError: If the callback does not return a torch.Tensor.
         """
         value = self._get_from_env_cb()
         if not isinstance(value, torch.Tensor):
@@ -83,23 +83,23 @@ class _Component:
 
     @property
     def is_registered(self) -> bool:
-        """Whether a context manager has taken this component in."""
+        """Whether this component was added to a context manager."""
         return self._is_registered
 
     def join(self, scope: tuple[str, ...]) -> None:
-        """Belong to a context manager from now on, with the names of the enclosing groups in front of the name."""
+        """Mark this component as added to a context manager, and set the names of its enclosing groups."""
         self._scope = scope
         self._is_registered = True
 
 
 class Input(_Component):
-    """A tensor that the controller feeds into the graph, such as a sensor reading or a command.
+    """A tensor that the controller passes to the graph, such as a sensor reading or a command.
 
     Args:
         name: Identifier of this input; the name of the port in the file.
-        get_from_env_cb: Callback that returns the environment's own tensor, the one that
-            the observation and action code reads. A fresh copy would be read by nobody.
-        metadata: Anything JSON can hold; stored in the file under the input's name.
+        get_from_env_cb: Callback that returns the environment's own tensor, which the
+            observation and action code reads. Do not return a copy: nothing would read it.
+        metadata: Any JSON value; stored in the file under the input's name.
     """
 
     def __init__(self, name: str, get_from_env_cb: TensorCallback, metadata: Any = None):
@@ -113,7 +113,7 @@ class Input(_Component):
 
     @property
     def input_data(self) -> torch.Tensor:
-        """The tensor of the last read(); reads first if that never happened."""
+        """The tensor of the last read(); calls read() if it was never called."""
         if self._data is None:
             self.read()
         assert self._data is not None
@@ -128,7 +128,7 @@ class Input(_Component):
         """Get the latest data from the environment.
 
         Raises:
-            ComponentError: If the callback returns no tensor, or one of another shape or dtype than before.
+            ComponentError: If the callback does not return a tensor, or its shape or dtype has changed.
         """
         value = self.fetch()
         if self._data is not None and (value.shape != self._data.shape or value.dtype != self._data.dtype):
@@ -145,7 +145,7 @@ class Output(_Component):
     Args:
         name: Identifier of this output; the name of the port in the file.
         get_from_env_cb: Callback that returns the environment's tensor after `apply_actions()`.
-        metadata: Anything JSON can hold; stored in the file under the output's name.
+        metadata: Any JSON value; stored in the file under the output's name.
     """
 
     def __init__(self, name: str, get_from_env_cb: TensorCallback, metadata: Any = None):
@@ -158,19 +158,19 @@ class Output(_Component):
 
     @property
     def value(self) -> torch.Tensor:
-        """The environment's tensor as it is now."""
+        """The current tensor of the environment."""
         return self.fetch()
 
     @property
     def value_numpy(self) -> np.ndarray:
-        """A numpy copy of the environment's tensor as it is now."""
+        """A numpy copy of the current tensor of the environment."""
         return to_numpy(self.fetch())
 
 
 class Memory(Input, Output):
     """A tensor that persists from one call to the next, such as the previous actions.
 
-    The file takes it as `memory.NAME.in` and gives it back as `memory.NAME.out`.
+    The file has an input `memory.NAME.in` and an output `memory.NAME.out` for it.
 
     Args:
         name: Identifier of this memory.
@@ -182,19 +182,19 @@ class Memory(Input, Output):
 
     @property
     def input_name(self) -> str:
-        """Name of the port through which the file takes the memory."""
+        """Name of the memory's input port in the file."""
         return f"{_MEMORY_PREFIX}{self.name}{_IN_SUFFIX}"
 
     @property
     def output_name(self) -> str:
-        """Name of the port through which the file gives the memory back."""
+        """Name of the memory's output port in the file."""
         return f"{_MEMORY_PREFIX}{self.name}{_OUT_SUFFIX}"
 
     def io_name_to_name(self, io_name: str) -> str:
-        """Turn `memory.NAME.in` or `memory.NAME.out` into `NAME`.
+        """Convert `memory.NAME.in` or `memory.NAME.out` to `NAME`.
 
         Raises:
-            ComponentError: If `io_name` is not of that form.
+            ComponentError: If `io_name` does not have this form.
         """
         name = io_name.removeprefix(_MEMORY_PREFIX)
         stem = name.removesuffix(_IN_SUFFIX) if name.endswith(_IN_SUFFIX) else name.removesuffix(_OUT_SUFFIX)
@@ -203,30 +203,30 @@ class Memory(Input, Output):
         return stem
 
     def io_name_to_output_name(self, io_name: str) -> str:
-        """Turn `memory.NAME.in` or `memory.NAME.out` into `memory.NAME.out`.
+        """Convert `memory.NAME.in` or `memory.NAME.out` to `memory.NAME.out`.
 
         Raises:
-            ComponentError: If `io_name` is not of that form.
+            ComponentError: If `io_name` does not have this form.
         """
         return f"{_MEMORY_PREFIX}{self.io_name_to_name(io_name)}{_OUT_SUFFIX}"
 
 
 class Constant(_Component):
-    """A tensor that the file is meant to keep with the value that it has at export, such as gains or limits.
+    """A tensor whose value at export is stored in the file, such as gains or limits.
 
     Args:
-        name: Identifier of this constant; the file lists it under that name.
+        name: Identifier of this constant; the file lists it under this name.
         get_from_env_cb: Callback that returns the environment's own tensor.
     """
 
 
 class Group:
-    """Related components under one name; their ports are called `GROUP.ITEM`.
+    """Related components under one name; their ports are named `GROUP.ITEM`.
 
     Args:
         name: Name of the group.
-        items: Inputs, Outputs, Memories, or further Groups.
-        metadata: Anything JSON can hold; stored in the file under the group's name.
+        items: Inputs, Outputs, Memories, or nested Groups.
+        metadata: Any JSON value; stored in the file under the group's name.
     """
 
     def __init__(self, name: str, items: Iterable["Input | Output | Group"], metadata: Any = None):
@@ -246,7 +246,7 @@ class Group:
 
     @property
     def items(self) -> list["Input | Output | Group"]:
-        """The items of this group, in the order in which they were given."""
+        """The items of this group, in their given order."""
         return list(self._items)
 
     @property
@@ -285,15 +285,15 @@ class Connection:
 
 
 def describe(tensor: torch.Tensor) -> str:
-    """Shape and dtype of a tensor, as messages show them."""
+    """Format the shape and dtype of a tensor for messages."""
     return f"shape {tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
 
 
 def validated_name(name: str, kind: str) -> str:
-    """Return a name that is fit for a port.
+    """Return `name` if it is a valid port name.
 
     Raises:
-        ComponentError: If it is no string, empty, or has white space or an empty part between dots in it.
+        ComponentError: If it is not a string, is empty, or contains white space or an empty part between dots.
     """
     if not isinstance(name, str) or not name.isprintable() or " " in name or not all(name.split(".")):
         raise ComponentError(f"A {kind} needs a name without white space or empty parts between dots, got {name!r}.")

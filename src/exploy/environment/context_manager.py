@@ -1,7 +1,7 @@
 """Manages components for environment export.
 
-The ContextManager knows every Input, Output, Memory, Group and Connection of an environment, and refuses
-names that would clash in the exported file.
+The ContextManager holds all Inputs, Outputs, Memories, Groups and Connections of an environment. It rejects
+names that would conflict in the exported file.
 """
 
 from collections.abc import Iterable, Iterator
@@ -47,42 +47,42 @@ class ContextManager:
         """Add an Input, Output, Memory or Connection.
 
         Raises:
-            DuplicateNameError: If its name is taken; an AssertionError and a KeyError.
-            ReservedNameError: If the file format uses the name for itself.
+            DuplicateNameError: If its name is already used. Is also an AssertionError and a KeyError.
+            ReservedNameError: If the name is reserved by the file format.
         """
         self.add_components([component])
 
     def add_components(self, components: Iterable[Input | Output | Connection]) -> None:
-        """Add several components; either all of them are added or none.
+        """Add several components. After an error, none of them is added.
 
         Raises:
-            DuplicateNameError: If any name is taken or given twice.
-            ReservedNameError: If the file format uses a name for itself.
+            DuplicateNameError: If any name is already used or given twice.
+            ReservedNameError: If a name is reserved by the file format.
         """
         self._commit(_Additions.of_components(components))
 
     def add_group(self, group: Group) -> None:
-        """Add a group with all its items and nested groups; either all of it is added or nothing.
+        """Add a group with all its items and nested groups. After an error, nothing is added.
 
         Raises:
-            DuplicateNameError: If the name of the group or of an item is taken.
-            ReservedNameError: If the file format uses a name for itself.
+            DuplicateNameError: If the name of the group or of an item is already used.
+            ReservedNameError: If a name is reserved by the file format.
         """
         if not isinstance(group, Group):
             raise ComponentError(f"add_group() takes a Group, got {type(group).__name__}.")
         self._commit(_Additions.of_group(group))
 
     def add_constant(self, name: str, callback: TensorCallback) -> None:
-        """Declare that a tensor is meant to be stored in the file with the value that it has at export.
+        """Declare a tensor as a constant: the file stores its value at export.
 
-        `check_environment()` and the export then say nothing about it, and the file lists it under this name.
+        `check_environment()` and the export then report no finding for it. The file lists it under this name.
 
         Args:
             name: Name of the constant.
             callback: Returns the environment's own tensor, such as `lambda: env.gains`.
 
         Raises:
-            DuplicateNameError: If the name is taken.
+            DuplicateNameError: If the name is already used.
         """
         self.assert_unique_name(name)
         constant = Constant(name, callback)
@@ -94,7 +94,7 @@ class ContextManager:
         return list(self._constants.values())
 
     def remove_component(self, name: str) -> None:
-        """Take an Input, Output or Memory back, by its full name; nothing happens if there is none."""
+        """Remove an Input, Output or Memory by its full name. Does nothing if it does not exist."""
         self._components.pop(name, None)
 
     def _commit(self, additions: "_Additions") -> None:
@@ -103,14 +103,14 @@ class ContextManager:
         for name, item in additions.named():
             self.assert_unique_name(name)
             if name in seen_names:
-                raise DuplicateNameError(f"The name {name!r} is given twice in one call; names must be unique.")
+                raise DuplicateNameError(f"The name {name!r} is given twice in one call. Names must be unique.")
             seen_names.add(name)
             if isinstance(item, Component):
                 _require_unreserved(name, item)
                 self.assert_unique_id(item.id, name)
                 _require_unregistered(item)
                 if item.id in seen_ids:
-                    raise DuplicateNameError(f"{item} is given twice in one call; add it once.")
+                    raise DuplicateNameError(f"{item} is given twice in one call. Add it once.")
                 seen_ids.add(item.id)
         for scope, component in additions.components:
             component.join(scope)
@@ -119,7 +119,7 @@ class ContextManager:
         self._connections.update({connection.name: connection for connection in additions.connections})
 
     def get_input_components(self) -> list[Input]:
-        """All Inputs, Memories included, in the order in which they were added."""
+        """All Inputs, including Memories, in the order of their registration."""
         return [item for item in self._components.values() if isinstance(item, Input)]
 
     def get_connection_components(self) -> list[Connection]:
@@ -127,7 +127,7 @@ class ContextManager:
         return list(self._connections.values())
 
     def get_output_components(self) -> list[Output]:
-        """All Outputs, Memories included, in the order in which they were added."""
+        """All Outputs, including Memories, in the order of their registration."""
         return [item for item in self._components.values() if isinstance(item, Output)]
 
     def get_memory_components(self) -> list[Memory]:
@@ -135,24 +135,24 @@ class ContextManager:
         return [item for item in self._components.values() if isinstance(item, Memory)]
 
     def get_component_by_name(self, name: str) -> Input | Output | None:
-        """The component of that full name, or of that short name where only one has it; else None."""
+        """The component with this full name, or with this short name if it is unique; else None."""
         if name in self._components:
             return self._components[name]
         matches = [item for item in self._components.values() if item.short_name == name]
         return matches[0] if len(matches) == 1 else None
 
     def read_inputs(self) -> None:
-        """Refresh the data of all Inputs and Memories from the environment."""
+        """Update the data of all Inputs and Memories from the environment."""
         for component in self.get_input_components():
             component.read()
 
     def write_connections(self) -> None:
-        """Run all connections, in the order in which they were added."""
+        """Run all connections in the order of their registration."""
         for connection in self._connections.values():
             connection.write()
 
     def get_inputs(self, to_numpy: bool = False) -> dict[str, torch.Tensor] | dict[str, np.ndarray]:
-        """Data of the last read of each Input and Memory, by port name.
+        """Data from the last read of each Input and Memory, by port name.
 
         Args:
             to_numpy: Return numpy copies instead of torch tensors.
@@ -183,7 +183,7 @@ class ContextManager:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Metadata of every component and group that has some, by full name."""
+        """Metadata of all components and groups that have metadata, by full name."""
         described: dict[str, Component | Group] = {**self._components, **self._groups}
         return {name: item.metadata for name, item in described.items() if item.metadata is not None}
 
@@ -191,7 +191,7 @@ class ContextManager:
         """Check that no component, group, connection or constant has this name.
 
         Raises:
-            DuplicateNameError: If one has; a KeyError and an AssertionError.
+            DuplicateNameError: If the name is already used. Is also a KeyError and an AssertionError.
         """
         for kind, known in (
             ("component", self._components),
@@ -201,28 +201,28 @@ class ContextManager:
         ):
             if name in known:
                 raise DuplicateNameError(
-                    f"A {kind} called {name!r} exists already. Names must be unique across components, groups, "
-                    "connections and constants; choose another one."
+                    f"A {kind} named {name!r} already exists. Names must be unique across components, groups, "
+                    "connections and constants. Choose another name."
                 )
 
     def assert_unique_id(self, id: int, name: str | None = None) -> None:
-        """Check that no component has this id, in other words that the same object is not added twice.
+        """Check that no component has this id, so that the same object is not added twice.
 
         Raises:
-            DuplicateNameError: If one has; a KeyError and an AssertionError.
+            DuplicateNameError: If the id is already used. Is also a KeyError and an AssertionError.
         """
         for known in self._components.values():
             if known.id == id:
                 raise DuplicateNameError(
-                    f"{name or 'The component'} is the same object as {known.name!r}, which was added before. "
-                    "Make a new component for each port."
+                    f"{name or 'The component'} is the same object as {known.name!r}, which was already added. "
+                    "Create a new component for each port."
                 )
 
     def add_module(self, module: torch.nn.Module) -> None:
-        """Register a module that the observation or action code calls, so that its weights are known as such.
+        """Register a module that the observation or action code calls, so that its tensors are treated as weights.
 
         Raises:
-            ComponentError: If it is no torch.nn.Module.
+            ComponentError: If it is not a torch.nn.Module.
         """
         if not isinstance(module, torch.nn.Module):
             raise ComponentError(f"add_module() takes a torch.nn.Module, got {type(module).__name__}.")
@@ -231,13 +231,13 @@ class ContextManager:
 
     @property
     def modules(self) -> tuple[torch.nn.Module, ...]:
-        """All registered modules, in the order in which they were added."""
+        """All registered modules, in the order of their registration."""
         return tuple(self._modules)
 
 
 @dataclass(frozen=True)
 class _Additions:
-    """What one call adds, flattened, so that it can be checked as a whole before anything is kept."""
+    """Everything that one call adds, as flat lists, so that it can be checked before anything is added."""
 
     components: list[tuple[tuple[str, ...], Component]]
     groups: dict[str, Group]
@@ -287,15 +287,15 @@ class _Additions:
 def _shape_of(component: Component) -> str:
     try:
         return describe(component.fetch())
-    except Exception as error:  # a simulator that has not started, say
+    except Exception as error:  # for example, the simulator has not started
         return f"not known yet ({type(error).__name__})"
 
 
 def _require_unregistered(component: Component) -> None:
     if component.is_registered:
         raise DuplicateNameError(
-            f"{component} belongs to a context manager already, where it would change its name. "
-            "Make a new component for each context manager."
+            f"{component} already belongs to a context manager; adding it again could change its name there. "
+            "Create a new component for each context manager."
         )
 
 
@@ -304,7 +304,7 @@ def _require_unreserved(name: str, component: Component) -> None:
         return
     if name in _RESERVED_NAMES or name.startswith(_RESERVED_PREFIXES):
         raise ReservedNameError(
-            f"{type(component).__name__} cannot be called {name!r}: the file format uses 'actions', 'obs', "
+            f"{type(component).__name__} cannot be named {name!r}: the file format reserves 'actions', 'obs', "
             "'ctx.*' and 'memory.*' for its own ports. Choose another name, or register a Memory, "
-            "whose ports are called memory.NAME.in and memory.NAME.out."
+            "whose ports are named memory.NAME.in and memory.NAME.out."
         )

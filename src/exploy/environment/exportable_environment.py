@@ -1,7 +1,7 @@
 """Abstract base class for exportable environments.
 
-An adapter around an existing environment implements this interface, so that the exporter can record its
-observation computation and action processing, and the evaluator can step it.
+An adapter around an existing environment implements this interface. The exporter uses it to record the
+observation computation and action processing, and the evaluator to step the environment.
 """
 
 from abc import ABC, abstractmethod
@@ -15,7 +15,7 @@ from exploy.errors import InvalidEnvironmentError
 
 
 class ExportableEnvironment(ABC):
-    """What the exporter and the evaluator need to know of an environment.
+    """Interface of an environment for the exporter and the evaluator.
 
     One policy step of the exported file is: connections, command updates, `compute_observations()`, the
     actor, `process_actions()`, `apply_actions()`. One sub-step is: connections, `apply_actions()`.
@@ -37,7 +37,7 @@ class ExportableEnvironment(ABC):
 
     @abstractmethod
     def process_actions(self, actions: torch.Tensor) -> None:
-        """Turn raw actions into targets; called once a policy step."""
+        """Convert raw actions to targets; called once per policy step."""
 
     @abstractmethod
     def apply_actions(self) -> None:
@@ -45,24 +45,24 @@ class ExportableEnvironment(ABC):
 
     @abstractmethod
     def prepare_export(self) -> None:
-        """Bring the environment into the state to export from. Called before each export."""
+        """Put the environment into the state to export. Called before each export."""
 
     @abstractmethod
     def empty_actor_observations(self) -> torch.Tensor:
-        """A tensor of the observation's shape and dtype."""
+        """A tensor with the shape and dtype of the observations."""
 
     @abstractmethod
     def empty_actions(self) -> torch.Tensor:
-        """A tensor of the actions' shape and dtype."""
+        """A tensor with the shape and dtype of the actions."""
 
     @abstractmethod
     def metadata(self) -> dict[str, Any]:
-        """Metadata to store in the file: strings as they are, other values as JSON."""
+        """Metadata to store in the file: strings unchanged, other values as JSON."""
 
     @property
     @abstractmethod
     def decimation(self) -> int:
-        """Number of simulation steps in a policy step; 1 or more."""
+        """Number of simulation steps per policy step; 1 or more."""
 
     @abstractmethod
     def register_evaluation_hooks(
@@ -71,15 +71,15 @@ class ExportableEnvironment(ABC):
         reset: Callable[[], None],
         evaluate_substep: Callable[[int], None],
     ) -> None:
-        """Keep three functions that the environment calls while it steps, for comparison at every sub-step.
+        """Store three functions that the environment calls while it steps, for comparison at every sub-step.
 
         An environment that calls none of them is compared at the policy rate only.
 
         Args:
-            update: To be called when the state is final, before observations are computed from it.
-            reset: To be called right after a reset.
-            evaluate_substep: To be called with the number of the sub-step after each `apply_actions()`,
-                before the simulator moves; 0 on the policy step's own.
+            update: Call this when the state is final, before observations are computed from it.
+            reset: Call this right after a reset.
+            evaluate_substep: Call this with the number of the sub-step after each `apply_actions()`,
+                before the simulator steps. The number is 0 for the `apply_actions()` of the policy step.
         """
 
     @abstractmethod
@@ -102,7 +102,7 @@ class ExportableEnvironment(ABC):
         """Register a function that updates commands, called before observations are computed.
 
         Raises:
-            InvalidEnvironmentError: If it cannot be called.
+            InvalidEnvironmentError: If it is not callable.
         """
         if not callable(command_update):
             raise InvalidEnvironmentError(f"A command update must be callable, got {type(command_update).__name__}.")

@@ -1,4 +1,4 @@
-"""The stages of an environment and its actor, in the order in which an exported file runs them."""
+"""The stages of an environment and its actor, in the order of the exported file."""
 
 import torch
 
@@ -7,9 +7,9 @@ from exploy.environment.exportable_environment import ExportableEnvironment
 
 
 class Stages:
-    """Runs a live environment and its actor stage by stage; whatever their code raises is passed on.
+    """Runs a live environment and its actor stage by stage. Exceptions of their code are not caught.
 
-    A policy step is `observe()`, `act()` and `process()`. Each of its other simulation steps is a `sub_step()`.
+    A policy step is `observe()`, `act()` and `process()`. Each further simulation step is a `sub_step()`.
 
     Args:
         env: The environment.
@@ -33,7 +33,7 @@ class Stages:
         return actions
 
     def process(self, actions: torch.Tensor) -> None:
-        """Process actions, and apply them for the first time."""
+        """Process the actions and apply them for the first time."""
         self._env.process_actions(actions)
         self._env.apply_actions()
 

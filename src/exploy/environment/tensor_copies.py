@@ -1,14 +1,14 @@
-"""Copies of tensors, wherever these live."""
+"""Copies tensors of any device."""
 
 import numpy as np
 import torch
 
 
 def to_numpy(tensor: torch.Tensor) -> np.ndarray:
-    """Return a numpy copy of a tensor, wherever it lives."""
+    """Return a numpy copy of a tensor of any device."""
     return np.array(tensor.detach().resolve_conj().resolve_neg().cpu().numpy())
 
 
 def cpu_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy on the CPU that is neither an inference tensor, nor a parameter, nor strided in any special way."""
+    """Return a contiguous copy on the CPU that is neither an inference tensor nor a parameter."""
     return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)

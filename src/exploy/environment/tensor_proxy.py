@@ -1,4 +1,4 @@
-"""A tensor that is kept as separate parts, one for each element of one dimension."""
+"""A tensor that is split into separate parts along one dimension."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from exploy.errors import ComponentError
 
 
 class _Operator:
-    """Stands in a class body for special methods; each name it is assigned to gets its own function."""
+    """Placeholder for special methods in a class body; each name it is assigned to gets its own function."""
 
     def __init__(self, function_for: Callable[[str], Callable[..., Any]]):
         self._function_for = function_for
@@ -20,7 +20,7 @@ class _Operator:
         setattr(owner, name, self._function_for(name))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Tell type checkers that the special methods can be called; never reached."""
+        """Tell type checkers that the special methods are callable; never called."""
         raise NotImplementedError
 
 
@@ -41,26 +41,27 @@ def _changing_tensor(name: str) -> Callable[..., Any]:
 
 
 class TensorProxy:
-    """Manage a list of tensors and expose them to the user as a stacked tensor.
+    """Manage a list of tensors and expose them as a stacked tensor.
 
-    Takes a tensor, splits it along a dimension, and exposes it as if it were the original tensor:
+    Splits a tensor along a dimension and behaves like the original tensor:
 
         body_pos = torch.rand((batch, num_bodies, 3))
         proxy = TensorProxy(body_pos, split_dim=1)
         proxy[:, 2]  # the tensor of body 2, the same object each time
 
-    Indexing one element of the split dimension indexes into one of the split tensors. One use is to split
+    Indexing one element of the split dimension indexes into one of the split tensors. For example, split
     `body_state_w` into separate body tensors, so that an exported graph depends only on the bodies that
     it uses.
 
-    The split tensors are views: what is written to the original tensor, to the proxy or to a split tensor
-    is seen in all three. Whether the original tensor requires gradients is fixed when the proxy is made.
+    The split tensors are views: a write to the original tensor, the proxy or a split tensor changes all
+    three. Set `requires_grad` of the original tensor before the proxy is created.
 
-    A proxy is no torch.Tensor for `isinstance`. Torch functions, operators, methods and attributes act on
-    the original tensor and return plain tensors; in-place operators return the proxy. Errors are those of
-    the original tensor. Attributes cannot be set: this raises AttributeError.
+    A proxy is not an instance of torch.Tensor. Torch functions, operators, methods and attributes act on
+    the original tensor and return plain tensors; in-place operators return the proxy. Errors are the same
+    as for the original tensor. Setting an attribute raises AttributeError.
 
-    Torch takes a proxy that indexes a plain tensor for a list of indices: write `plain[proxy.to_tensor()]`.
+    To index a plain tensor with a proxy, write `plain[proxy.to_tensor()]`. Otherwise torch treats the proxy
+    as a list of indices.
     """
 
     __slots__ = ("__weakref__", "_base", "_split_dim", "_tensors")
@@ -71,7 +72,7 @@ class TensorProxy:
         """Split `tensor` along `split_dim`, which may be negative.
 
         Raises:
-            ComponentError: If `tensor` is no tensor or has no dimension, or `split_dim` is none of its
+            ComponentError: If `tensor` is not a tensor or has no dimension, or `split_dim` is not one of its
                 dimensions.
         """
         self._base = _validated_tensor(tensor)
@@ -80,19 +81,19 @@ class TensorProxy:
 
     @property
     def tensors(self) -> list[torch.Tensor]:
-        """The split tensors, the same objects each time: views of the original tensor."""
+        """The split tensors, which are views of the original tensor. Returns the same objects each time."""
         return list(self._tensors)
 
     def to_tensor(self) -> torch.Tensor:
-        """The original tensor itself, not a copy."""
+        """The original tensor, not a copy."""
         return self._base
 
     def __getitem__(self, idx: Any) -> torch.Tensor:
-        """Index as the original tensor does, errors included.
+        """Index like the original tensor, with the same errors.
 
-        One integer at the split dimension indexes the split tensor there, and returns that very object if
-        nothing else is indexed. A list of integers there, with nothing else indexed, stacks the split tensors
-        that it names and reads no others.
+        One integer at the split dimension indexes that split tensor. If nothing else is indexed, the split tensor
+        itself is returned. A list of integers at the split dimension, with nothing else indexed, stacks these split
+        tensors and does not read the other ones.
         """
         idx = args_to_tensor(idx)
         chosen, rest = self._divide(idx)
@@ -106,9 +107,9 @@ class TensorProxy:
         return self._base[idx]
 
     def __setitem__(self, idx: Any, value: Any) -> None:
-        """Write as into the original tensor, errors included.
+        """Write like to the original tensor, with the same errors.
 
-        One integer at the split dimension writes into the split tensor there.
+        One integer at the split dimension writes to that split tensor.
         """
         idx, value = args_to_tensor(idx), args_to_tensor(value)
         chosen, rest = self._divide(idx)
@@ -121,12 +122,12 @@ class TensorProxy:
     def __torch_function__(
         cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Call a torch function with the original tensors in place of their proxies."""
+        """Call a torch function with the original tensors instead of their proxies."""
         return func(*args_to_tensor(args), **args_to_tensor(kwargs or {}))
 
     def __getattr__(self, name: str) -> Any:
-        # Special methods of the tensor would make copy and pickle take the proxy for a tensor; an own
-        # attribute gets here only while it is not set yet.
+        # Special methods of the tensor would make copy and pickle treat the proxy as a tensor. The proxy's own
+        # attributes get here only before they are set.
         if name.startswith("__") or name in TensorProxy.__slots__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         return getattr(self._base, name)
@@ -144,14 +145,14 @@ class TensorProxy:
         return iter(self._tensors if self._split_dim == 0 else self._base)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        # Numpy 1 spells "copy only if needed" False, numpy 2 None, which numpy 1 takes as False.
+        # "Copy only if needed" is False in numpy 1 and None in numpy 2. Numpy 1 treats None as False.
         return np.array(self._base.numpy(), dtype=dtype, copy=copy)
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> torch.Tensor:
         wrapped: torch.Tensor = self._base.__array_wrap__(array)
         return wrapped
 
-    # Comparison is elementwise, but a proxy can still be a key.
+    # Comparison is elementwise, but a proxy can still be a dictionary key.
     __hash__ = object.__hash__
 
     __lt__ = __le__ = __eq__ = __ne__ = __gt__ = __ge__ = _Operator(_evaluated_by_tensor)
@@ -172,9 +173,9 @@ class TensorProxy:
         return -len(self._tensors) <= number < len(self._tensors)
 
     def _divide(self, idx: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Divide an index into the item that indexes the split dimension and the rest.
+        """Split an index into the item for the split dimension and the rest.
 
-        The item is None if there is none, or if only torch can tell which it is.
+        The item is None if the index has no such item, or if only torch can determine it.
         """
         items = _without_ellipsis(idx if isinstance(idx, tuple) else (idx,), self._base.ndim)
         dim = 0
@@ -191,7 +192,7 @@ class TensorProxy:
 def args_to_tensor(args: Any) -> Any:
     """Convert each TensorProxy in a sequence to torch.Tensor, preserving the sequence structure.
 
-    Sequences and dictionaries in it are converted as well; everything else is left as it is.
+    Nested sequences and dictionaries are converted as well. Everything else is returned unchanged.
     """
     if isinstance(args, TensorProxy):
         return args.to_tensor()
@@ -213,14 +214,14 @@ def _validated_tensor(tensor: Any) -> torch.Tensor:
         )
     if tensor.ndim == 0:
         raise ComponentError(
-            "TensorProxy needs a tensor with at least one dimension, got one with none. "
-            "There is nothing to split: use the tensor itself."
+            "TensorProxy needs a tensor with at least one dimension, got a tensor with none. "
+            "Use the tensor itself, there is nothing to split."
         )
     return tensor
 
 
 def _validated_dim(split_dim: Any, tensor: torch.Tensor) -> int:
-    """The dimension that `split_dim` names, counted from the front."""
+    """The dimension given by `split_dim`, as a non-negative number."""
     if not isinstance(split_dim, int) or isinstance(split_dim, bool):
         raise ComponentError(
             f"TensorProxy needs an int as split_dim, got {type(split_dim).__name__} {split_dim!r}. "
@@ -235,14 +236,14 @@ def _validated_dim(split_dim: Any, tensor: torch.Tensor) -> int:
 
 
 def _views_along(tensor: torch.Tensor, dim: int) -> tuple[torch.Tensor, ...]:
-    # Autograd refuses to write into views that unbind made, or that were made without gradients, when what
-    # is written requires gradients. The tensor itself takes such values, so its views must too.
+    # Autograd does not allow writing values that require gradients to views that unbind created, or that were created
+    # without gradients. The tensor itself accepts such values, so its views must accept them too.
     with torch.inference_mode(False):
         return tuple(tensor.select(dim, number) for number in range(tensor.shape[dim]))
 
 
 def _without_ellipsis(items: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
-    """Replace an Ellipsis by the full slices it stands for, where this can be told without torch."""
+    """Replace an Ellipsis by full slices, if their number can be determined without torch."""
     position = next((position for position, item in enumerate(items) if item is Ellipsis), None)
     if position is None:
         return items
@@ -255,7 +256,7 @@ def _without_ellipsis(items: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
 
 
 def _dims_indexed(item: Any) -> int | None:
-    """How many dimensions one item of an index takes up; None if only torch can tell."""
+    """The number of dimensions that one item of an index uses; None if only torch can determine it."""
     if item is None or isinstance(item, bool):
         return 0
     if isinstance(item, slice) or _is_int(item) or _is_flat_list(item):
@@ -264,7 +265,7 @@ def _dims_indexed(item: Any) -> int | None:
         return item.ndim if item.dtype in (torch.bool, torch.uint8) else 1
     if isinstance(item, np.ndarray) and item.ndim == 1:
         return 1
-    # With an Ellipsis, torch counts a mask of numpy as one dimension, whatever the number of its dimensions.
+    # With an Ellipsis, torch counts a numpy mask as one dimension, whatever its number of dimensions is.
     return None
 
 
@@ -281,7 +282,7 @@ def _is_flat_list(item: Any) -> bool:
 
 
 def _int_list(item: Any) -> list[int]:
-    """The numbers of an index that lists elements of one dimension; empty for any other index."""
+    """The numbers in an index that is a list of integers for one dimension; empty for any other index."""
     if isinstance(item, np.ndarray):
         item = item.tolist() if item.ndim == 1 and item.dtype.kind == "i" else []
     if not _is_flat_list(item) or any(isinstance(e, (bool, np.unsignedinteger)) for e in item):

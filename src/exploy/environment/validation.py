@@ -1,4 +1,4 @@
-"""Checks that what an environment returns is what its interface promises."""
+"""Checks the values that an environment returns."""
 
 import operator
 from typing import Any
@@ -10,10 +10,10 @@ from exploy.errors import InvalidEnvironmentError
 
 
 def validated_decimation(env: ExportableEnvironment) -> int:
-    """The decimation as a whole number of 1 or more.
+    """Return the decimation as an integer of 1 or more.
 
     Raises:
-        InvalidEnvironmentError: If it is none.
+        InvalidEnvironmentError: If it is not an integer of 1 or more.
     """
     value: Any = env.decimation
     try:
@@ -22,16 +22,16 @@ def validated_decimation(env: ExportableEnvironment) -> int:
         decimation = 0
     if isinstance(value, bool) or decimation < 1:
         raise InvalidEnvironmentError(
-            f"decimation must be a whole number of 1 or more (simulation steps in a policy step), got {value!r}."
+            f"decimation must be an integer of 1 or more (simulation steps per policy step), got {value!r}."
         )
     return decimation
 
 
 def validated_tensor(env: ExportableEnvironment, method: str) -> torch.Tensor:
-    """What a method without arguments returns, which must be a tensor.
+    """Call a method without arguments and return its result, which must be a tensor.
 
     Raises:
-        InvalidEnvironmentError: If it is none.
+        InvalidEnvironmentError: If the result is not a tensor.
     """
     value: Any = getattr(env, method)()
     if not isinstance(value, torch.Tensor):
@@ -40,10 +40,10 @@ def validated_tensor(env: ExportableEnvironment, method: str) -> torch.Tensor:
 
 
 def validated_observation_names(env: ExportableEnvironment) -> tuple[str, ...]:
-    """The names of the observation's elements.
+    """Return the names of the observation's elements.
 
     Raises:
-        InvalidEnvironmentError: If they are no list of strings.
+        InvalidEnvironmentError: If they are not a list of strings.
     """
     names: Any = env.get_observation_names()
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
@@ -52,10 +52,10 @@ def validated_observation_names(env: ExportableEnvironment) -> tuple[str, ...]:
 
 
 def validated_metadata(env: ExportableEnvironment) -> dict[str, Any]:
-    """The metadata of the environment.
+    """Return the metadata of the environment.
 
     Raises:
-        InvalidEnvironmentError: If it is no dictionary with strings as keys.
+        InvalidEnvironmentError: If it is not a dictionary with strings as keys.
     """
     metadata: Any = env.metadata()
     if not isinstance(metadata, dict) or not all(isinstance(key, str) for key in metadata):

@@ -1,1 +1,1 @@
-"""Looks at live Python objects: what they hold, where it lies in memory, which code runs; and puts them back."""
+"""Inspects live Python objects: their contents, memory layout and running code. Also saves and restores their state."""

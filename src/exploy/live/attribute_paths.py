@@ -1,4 +1,4 @@
-"""Names for tensors: the attribute path that leads to a piece of memory."""
+"""Names for tensors: the attribute path of a memory location."""
 
 import re
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ BOOKKEEPING = (ContextManager, Constant, Input, Output, Group, Connection)
 
 @dataclass(frozen=True)
 class NamedMemory:
-    """A tensor or array, and the path that leads to it."""
+    """A tensor or array, and its attribute path."""
 
     attr_path: str
     address: int
@@ -29,7 +29,7 @@ class NamedMemory:
 
     @cached_property
     def bounds(self) -> tuple[int, int]:
-        """Addresses of the first byte and of the one after the last; strides may be negative."""
+        """Addresses of the first byte and of the byte after the last; strides may be negative."""
         spans = [(size - 1) * stride for size, stride in zip(self.shape, self.byte_strides, strict=True)]
         if 0 in self.shape:
             return self.address, self.address
@@ -37,7 +37,7 @@ class NamedMemory:
         return self.address + first, self.address + last + self.itemsize
 
     def positions_of(self, elements: np.ndarray) -> np.ndarray | None:
-        """Where elements, by address, stand in the flattened tensor; None if they are all of it."""
+        """Positions in the flattened tensor of elements given by address; None if they are the whole tensor."""
         addresses = np.array(self.address, dtype=np.int64)
         for size, stride in zip(self.shape, self.byte_strides, strict=True):
             addresses = addresses[..., None] + np.arange(size, dtype=np.int64) * stride
@@ -46,9 +46,9 @@ class NamedMemory:
 
 
 class PathIndex:
-    """Every tensor and array that can be reached from some roots, findable by where it lies in memory.
+    """All tensors and arrays that can be reached from the roots, searchable by memory location.
 
-    Roots that come first are preferred where several lead to one tensor.
+    If several roots lead to the same tensor, the first root is used.
     """
 
     def __init__(self, roots: dict[str, object]):
@@ -56,7 +56,7 @@ class PathIndex:
         self._named = [named for item in found if (named := _named(item.attr_path, item.value)) is not None]
 
     def find(self, geometry: Geometry) -> NamedMemory | None:
-        """This tensor by its path, else the smallest one that contains it, else None."""
+        """The named tensor at this location, else the smallest named tensor that contains it, else None."""
         around = [
             named for named in self._named if named.bounds[0] <= geometry.start and geometry.stop <= named.bounds[1]
         ]
@@ -77,7 +77,7 @@ def index_paths(roots: dict[str, object]) -> PathIndex:
 
 
 def identifier_from_attr_path(attr_path: str) -> str:
-    """Turn `env._env._terms['leg']._scale` into `env_terms_leg_scale`, fit for a part of a port's name."""
+    """Convert `env._env._terms['leg']._scale` to `env_terms_leg_scale`, which can be part of a port name."""
     parts = [part.strip("_") for part in re.split(r"[^a-zA-Z0-9_]+", attr_path)]
     words = [part for part in parts if part]
     return "_".join(word for position, word in enumerate(words) if position == 0 or word != words[position - 1])

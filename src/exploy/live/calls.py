@@ -1,4 +1,4 @@
-"""Which functions of the user's are called, and where they read an attribute."""
+"""Tracks calls of user functions, and finds the line where they read an attribute."""
 
 import contextlib
 import dis
@@ -14,9 +14,9 @@ Calls = Counter[types.CodeType]
 
 @contextlib.contextmanager
 def on_each_call(function: Callable[[types.CodeType], None]) -> Iterator[None]:
-    """Call a function with the code of every function of the user's that is called meanwhile, on entry.
+    """Call `function` with the code object of every user function when it is entered.
 
-    Under a profiler such as cProfile, nothing is called.
+    Has no effect if a profiler such as cProfile is active.
     """
 
     def on_event(frame: types.FrameType, event: str, argument: object) -> None:
@@ -24,7 +24,7 @@ def on_each_call(function: Callable[[types.CodeType], None]) -> Iterator[None]:
             function(frame.f_code)
 
     before = sys.getprofile()
-    if before is not None and not callable(before):  # a profiler in C, which could not be put back
+    if before is not None and not callable(before):  # a C profiler cannot be restored
         yield
         return
     sys.setprofile(on_event)
@@ -36,14 +36,14 @@ def on_each_call(function: Callable[[types.CodeType], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def counted_calls() -> Iterator[Calls]:
-    """Count the calls of functions of the user's, in the order in which they are first called."""
+    """Count the calls of user functions, in the order of their first call."""
     calls: Calls = Counter()
     with on_each_call(lambda code: calls.update([code])):
         yield calls
 
 
 def reading_line(codes: Iterable[types.CodeType], attribute: str) -> str:
-    """The first line of some functions that reads an attribute of that name; empty if none does."""
+    """The first line of the functions that reads an attribute with this name; empty if not found."""
     for code in codes:
         for instruction in dis.get_instructions(code):
             line = instruction.positions.lineno if instruction.positions is not None else None

@@ -1,4 +1,4 @@
-"""Runs modules in evaluation mode for a while."""
+"""Runs modules temporarily in evaluation mode."""
 
 import contextlib
 from collections.abc import Iterable, Iterator
@@ -8,9 +8,9 @@ import torch
 
 @contextlib.contextmanager
 def evaluation_mode(modules: Iterable[torch.nn.Module]) -> Iterator[None]:
-    """Put modules into evaluation mode, and each of their parts back into its own mode afterwards."""
+    """Put modules into evaluation mode, and restore the mode of each submodule afterwards."""
     parts = [part for module in modules for part in module.modules()]
-    modes = {part: part.training for part in parts if hasattr(part, "training")}  # a frozen script module has none
+    modes = {part: part.training for part in parts if hasattr(part, "training")}  # a frozen script module lacks it
     try:
         for part in modes:
             part.training = False

@@ -1,7 +1,7 @@
-"""Where a tensor lies in memory.
+"""Memory location and layout of a tensor.
 
-Memory is compared by address, not by tensor or storage identity: bridges such as `torch.from_numpy` make a new
-storage over the same memory at every read.
+Memory is compared by address, not by tensor or storage identity, because functions such as `torch.from_numpy` create a
+new storage for the same memory at every call.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from torch.nn.parameter import is_lazy
 
 
 def has_memory(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is an ordinary one: strided, with storage of its own that can be looked at."""
+    """Whether a tensor is an ordinary strided tensor whose storage can be accessed."""
     return (
         tensor.layout is torch.strided
         and not tensor.is_nested
@@ -56,7 +56,7 @@ class Geometry:
 
     @property
     def stop(self) -> int:
-        """Address after the last byte; the start where the tensor is empty."""
+        """Address after the last byte; the start if the tensor is empty."""
         if self.numel == 0:
             return self.address
         span = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
@@ -64,7 +64,7 @@ class Geometry:
 
     @cached_property
     def elements(self) -> np.ndarray:
-        """Sorted addresses of all elements, each once."""
+        """Sorted addresses of all elements, without duplicates."""
         offsets = np.zeros((), dtype=np.int64)
         for size, stride in zip(self.shape, self.strides, strict=True):
             offsets = offsets[..., None] + np.arange(size, dtype=np.int64) * stride
@@ -72,16 +72,16 @@ class Geometry:
 
     @property
     def is_dense(self) -> bool:
-        """Whether the elements fill the range from start to stop without gap or repetition."""
+        """Whether the elements fill the range from start to stop without gaps or repetitions."""
         return self.numel * self.itemsize == self.stop - self.start and self.elements.size == self.numel
 
     @property
     def repeats_elements(self) -> bool:
-        """Whether one memory cell appears at several indices, as in an expanded tensor."""
+        """Whether several indices share one memory location, as in an expanded tensor."""
         return self.elements.size != self.numel
 
     def overlaps(self, other: "Geometry") -> bool:
-        """Whether the two have a byte in common."""
+        """Whether the two tensors share memory."""
         if self.start >= other.stop or other.start >= self.stop:
             return False
         if self.is_dense and other.is_dense:
@@ -91,13 +91,13 @@ class Geometry:
         return bool(np.intersect1d(self.elements, other.elements, assume_unique=True).size)
 
     def contains(self, other: "Geometry") -> bool:
-        """Whether every element of the other is one of this one's."""
+        """Whether every element of `other` is also an element of this tensor."""
         if other.start < self.start or other.stop > self.stop:
             return False
         return self.is_dense or bool(np.isin(other.elements, self.elements, assume_unique=True).all())
 
     def same_place(self, other: "Geometry") -> bool:
-        """Whether the two are the same tensor but for the Python object; strides of size-1 dimensions do not count."""
+        """Whether address, shape, dtype and strides are the same; strides of size-1 dimensions are ignored."""
         return (self.address, self.shape, self.dtype) == (
             other.address,
             other.shape,

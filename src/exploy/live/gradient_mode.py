@@ -1,4 +1,4 @@
-"""The mode of torch in which an environment's code is run."""
+"""The torch gradient mode in which environment code runs."""
 
 import contextlib
 from collections.abc import Iterable
@@ -10,15 +10,15 @@ from exploy.environment.context_manager import ContextManager
 
 
 def gradient_mode(tensors: Iterable[torch.Tensor]) -> contextlib.AbstractContextManager[Any]:
-    """Inference mode where one of an environment's tensors lives in it, else no gradients.
+    """Inference mode if any of the tensors is an inference tensor, else `torch.no_grad()`.
 
-    Stepping an ordinary environment in inference mode would leave it with tensors that cannot be written to afterwards,
-    and with caches that no gradient can pass.
+    Inference mode must not be used for other environments: it would leave tensors that cannot be modified later, and
+    caches that do not support gradients.
     """
     return torch.inference_mode() if any(tensor.is_inference() for tensor in tensors) else torch.no_grad()
 
 
 def gradient_mode_of(manager: ContextManager) -> contextlib.AbstractContextManager[Any]:
-    """The mode for an environment, from its registered tensors; see `gradient_mode()`."""
+    """The gradient mode for an environment, based on its registered tensors; see `gradient_mode()`."""
     components = (*manager.get_input_components(), *manager.get_output_components())
     return gradient_mode(item.fetch() for item in components)

@@ -1,4 +1,4 @@
-"""Which line of the user's own code is running, or raised."""
+"""Finds the line of user code that is running or that raised an exception."""
 
 import inspect
 import os
@@ -10,13 +10,13 @@ import torch
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 _INTERNAL = (_TORCH + os.sep, _PACKAGE + os.sep)
-_LIKE_THE_USERS = os.path.join(_PACKAGE, "demo") + os.sep  # an environment as users write theirs
+_LIKE_THE_USERS = os.path.join(_PACKAGE, "demo") + os.sep  # treated as user code
 _STAGE_RUNNERS: set[str] = set()
-UNKNOWN = "an unknown place"
+UNKNOWN = "unknown location"
 
 
 def runs_stages(filename: str) -> None:
-    """Say that a file of exploy's calls the stages of an environment: frames outside of it have called nothing."""
+    """Register an exploy file that calls the stages of an environment. The search for a calling frame ends there."""
     _STAGE_RUNNERS.add(filename)
 
 
@@ -27,7 +27,7 @@ def calling_line() -> str:
 
 
 def calling_code() -> types.CodeType | None:
-    """The innermost running function that belongs to neither torch nor the exporter; None if there is none."""
+    """The innermost running function that belongs to neither torch nor the exporter; None if not found."""
     frame = _calling_frame()
     return None if frame is None else frame.f_code
 
@@ -44,7 +44,7 @@ def calling_codes() -> list[types.CodeType]:
 
 
 def definition(function: object) -> str:
-    """`file:line (in function)` of where a function or method of the user's is defined."""
+    """`file:line (in function)` of the definition of a user function or method."""
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     return describe(code, code.co_firstlineno) if isinstance(code, types.CodeType) else UNKNOWN
 
@@ -53,7 +53,7 @@ def _calling_frame() -> types.FrameType | None:
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and not is_user_code(frame.f_code):
         if frame.f_code.co_filename in _STAGE_RUNNERS:
-            return None  # the exporter itself has called
+            return None  # called by the exporter itself
         frame = frame.f_back
     return frame
 
@@ -79,5 +79,5 @@ def is_internal(filename: str) -> bool:
 
 
 def describe(code: types.CodeType, line: int) -> str:
-    """`file:line (in function)`, as messages show a place."""
+    """Format a code location as `file:line (in function)`, for messages."""
     return f"{code.co_filename}:{line} (in {code.co_name})"

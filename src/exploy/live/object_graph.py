@@ -1,6 +1,6 @@
-"""A bounded walk over the attributes of live objects, without calling any code of theirs.
+"""A bounded walk over the attributes of live objects that does not run their code.
 
-Properties are never evaluated: only `__dict__`, `__slots__`, containers and, on request, closures are followed.
+Properties are never evaluated. Only `__dict__`, `__slots__`, containers and, on request, closures are followed.
 """
 
 import ast
@@ -45,7 +45,7 @@ Answer = TypeVar("Answer")
 
 
 def cached_by_type(question: Callable[[type], Answer]) -> Callable[[type], Answer]:
-    """Ask about each type once; by identity, since a metaclass may know no hash."""
+    """Cache a function of a type by the identity of the type, because a metaclass may not be hashable."""
     known: dict[int, tuple[type, Answer]] = {}
 
     def ask(kind: type) -> Answer:
@@ -58,12 +58,12 @@ def cached_by_type(question: Callable[[type], Answer]) -> Callable[[type], Answe
 
 
 def is_a(value: object, kinds: type | tuple[type, ...] | types.UnionType) -> bool:
-    """Like isinstance(), but without asking the object, which may be one that stands for another."""
+    """Like isinstance(), but ignores `__class__` of the object, which a proxy may override."""
     return issubclass(type(value), kinds)
 
 
 class Found(NamedTuple):
-    """An object that the walk met, and the way that leads to it, as one would write it in Python."""
+    """An object found by the walk, and its path as a Python expression."""
 
     attr_path: str
     value: Any
@@ -72,11 +72,11 @@ class Found(NamedTuple):
 def walk(roots: dict[str, object], *, closures: bool = False, skip: tuple[type, ...] = ()) -> Iterator[Found]:
     """Yield every object that can be reached from the roots, each once, nearest first.
 
-    Stops after MAX_OBJECTS objects and below MAX_DEPTH steps; what lies beyond is not seen.
+    Objects beyond the limits MAX_OBJECTS and MAX_DEPTH are not found.
 
     Args:
-        roots: Objects to start from, by the name that their paths start with.
-        closures: Also follow the variables that functions have captured.
+        roots: Objects to start from, by the first name of their paths.
+        closures: Also follow captured variables of functions.
         skip: Types whose instances are not entered.
     """
     queue = collections.deque((Found(name, value), 0) for name, value in roots.items())
@@ -100,7 +100,7 @@ def state_of(value: object) -> dict[str, Any]:
 
 
 def slots_of(value: object) -> dict[str, Any]:
-    """The attributes of an object that live in `__slots__` and are set."""
+    """The attributes of an object that are defined in `__slots__` and are set."""
     state: dict[str, Any] = {}
     for slot in _slots(type(value)):
         with contextlib.suppress(AttributeError):
@@ -114,22 +114,22 @@ def has_slots(kind: type) -> bool:
 
 
 def class_data(kind: type) -> dict[str, Any]:
-    """The attributes of a class of the user's that are neither functions nor descriptors: numbers, tensors, lists."""
+    """The data attributes of a user class, such as numbers, tensors and lists; no functions or descriptors."""
     return {name: owner.__dict__[name] for name, owner in data_owners(kind) if name in owner.__dict__}
 
 
 def instance_dict(value: object) -> dict[str, Any]:
-    """The `__dict__` of an object itself (not a copy), or an empty dictionary where it has none."""
+    """The `__dict__` of an object (not a copy), or an empty dictionary if it has none."""
     try:
         attributes = object.__getattribute__(value, "__dict__")
-    except Exception:  # none, or one that the class computes
+    except Exception:  # missing, or computed by the class
         return {}
     return attributes if type(attributes) is dict else {}
 
 
 @cached_by_type
 def data_owners(kind: type) -> tuple[tuple[str, type], ...]:
-    """Names of a class's own data, each with the class that holds it; classes of libraries have none."""
+    """Names of the data attributes of a class, each with the class that defines it; library classes are skipped."""
     owners = [owner for owner in reversed(kind.__mro__) if not _is_of_a_library(owner)]
     found = {
         name: owner
@@ -147,7 +147,7 @@ def _is_of_a_library(kind: type) -> bool:
 
 
 def _is_own(module: str) -> bool:
-    """Whether a module is one of exploy's; the demo's are like those of users."""
+    """Whether a module belongs to exploy. The demo counts as user code."""
     return module.startswith("exploy.") and not module.startswith("exploy.demo.")
 
 
@@ -170,14 +170,14 @@ def _is_leaf(kind: type) -> bool:
 
 @cached_by_type
 def _is_empty(kind: type) -> bool:
-    """Whether instances of a type are numbers, texts or None, or have no attributes or items to look at."""
+    """Whether instances of a type are numbers, strings or None, or have no attributes or items."""
     if kind in _SCALARS:
         return True
     return not (kind.__dictoffset__ or _slots(kind) or issubclass(kind, (*_LEAVES, *_CONTAINERS)))
 
 
 def resolve(root: object, attr_path: str) -> Any:
-    """Follow the path of a walk from its root again, as the objects are now; None where it leads nowhere."""
+    """Return the current object at a path of a walk, starting from its root; None if not found."""
     value, steps = root, _steps(attr_path)
     if steps is None:
         return None
@@ -189,19 +189,19 @@ def resolve(root: object, attr_path: str) -> Any:
 
 
 def resolve_in(roots: dict[str, object], attr_path: str) -> Any:
-    """Follow a path from whichever root it starts with; None where it leads nowhere."""
+    """Return the current object at a path, starting from the root that the path names; None if not found."""
     root = re.split(r"[.\[]", attr_path, maxsplit=1)[0]
     return resolve(roots[root], attr_path) if root in roots else None
 
 
 def can_be_followed(attr_path: str) -> bool:
-    """Whether a path is Python that leads from object to object by names and by keys that are literals."""
+    """Whether a path is a Python expression of only attribute names and literal keys."""
     return _steps(attr_path) is not None
 
 
 @functools.lru_cache(maxsize=100_000)
 def _steps(attr_path: str) -> tuple[tuple[bool, Any], ...] | None:
-    """The steps of a path behind its root: (is an attribute, its name or key); None if it is no such path."""
+    """The steps of a path after its root: (is an attribute, its name or key); None if the path is invalid."""
     steps: list[tuple[bool, Any]] = []
     try:
         node = ast.parse(attr_path, mode="eval").body
@@ -237,13 +237,13 @@ def _item(value: Any, key: object) -> Any:
 
 @cached_by_type
 def _is_simple(kind: type) -> bool:
-    """Whether all that instances of a type hold is in their dictionary."""
+    """Whether instances of a type store everything in their `__dict__`."""
     return not (has_slots(kind) or data_owners(kind) or issubclass(kind, (*_CONTAINERS, torch.nn.Module)))
 
 
 @cached_by_type
 def _parts_of(kind: type) -> Callable[[str, Any], Iterable[tuple[str, Any]]]:
-    """How to list the parts of objects of a type, by path, without running any code of theirs."""
+    """Return a function that lists the parts of an object of a type, by path, without running its code."""
     for kinds, parts in (
         (dict, lambda attr_path, value: ((f"{attr_path}[{_key(key)}]", item) for key, item in list(dict.items(value)))),
         (
@@ -272,7 +272,7 @@ def _key(key: object) -> str:
 
 
 def _children(found: Found, closures: bool) -> Iterable[Found]:
-    """What an object holds, so far as there is anything to look at in that."""
+    """The non-empty parts of an object."""
     attr_path, value = found
     kind = type(value)
     if _is_simple(kind):
@@ -281,14 +281,14 @@ def _children(found: Found, closures: bool) -> Iterable[Found]:
     if issubclass(kind, types.MethodType | types.FunctionType | functools.partial):
         return _captured(found) if closures else []
     parts = [Found(where, item) for where, item in _parts_of(kind)(attr_path, value) if not _is_empty(type(item))]
-    if kind.__dictoffset__ and issubclass(kind, _CONTAINERS):  # a dictionary, say, with attributes as well
+    if kind.__dictoffset__ and issubclass(kind, _CONTAINERS):  # for example, a dictionary subclass with attributes
         attributes = instance_dict(value).items()
         parts += [Found(f"{attr_path}.{name}", item) for name, item in attributes if not _is_empty(type(item))]
     return parts
 
 
 def _captured(found: Found) -> list[Found]:
-    """What a function, method or partial holds."""
+    """The objects that a function, method or partial holds."""
     attr_path, value = found
     if isinstance(value, types.MethodType):
         return [Found(attr_path, value.__self__)]
@@ -305,7 +305,7 @@ def _parts_of_module(attr_path: str, module: torch.nn.Module) -> Iterator[tuple[
 
 
 def _module_path(attr_path: str, module: torch.nn.Module, name: str) -> str:
-    """Containers of modules are asked by index or key, as one would write it."""
+    """The path of a part of a module. Module containers use an index or key."""
     if isinstance(module, torch.nn.Sequential | torch.nn.ModuleList | torch.nn.ParameterList) and name.isdigit():
         return f"{attr_path}[{int(name)}]"
     if isinstance(module, torch.nn.ModuleDict) and name in module._modules:

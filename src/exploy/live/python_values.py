@@ -1,4 +1,4 @@
-"""The plain Python values that live objects hold: numbers, flags, texts, and None."""
+"""The plain Python values of live objects: numbers, flags, strings, and None."""
 
 import enum
 import operator
@@ -13,10 +13,10 @@ _MISSING = object()
 
 
 class PythonValues:
-    """All plain values that can be reached from some objects, by path, and how they change. No property is called.
+    """All plain values that can be reached from some objects, by path, and their changes. Properties are not evaluated.
 
     Args:
-        roots: Objects to start from, by the name that their paths start with.
+        roots: Objects to start from, by the first name of their paths.
     """
 
     def __init__(self, roots: dict[str, object]):
@@ -29,13 +29,13 @@ class PythonValues:
                 self.values.update(_plain(found.attr_path, found.value, items))
 
     def __len__(self) -> int:
-        """How many objects are looked at."""
+        """The number of inspected objects."""
         return len(self._holders)
 
     def changed(self) -> dict[str, object]:
-        """The plain values that are others now than at the start, or stand where something else stood.
+        """The plain values that changed since the start, or that replaced another object.
 
-        Where an object was replaced by another, the paths below it are followed into the new one.
+        If an object was replaced, the paths below it are followed into the new object.
         """
         changed: dict[str, object] = {}
         for attr_path, holder, before in self._holders:
@@ -68,7 +68,7 @@ def _plain(attr_path: str, holder: object, items: dict[Any, Any]) -> dict[str, o
 
 
 def _items(holder: Any) -> dict[Any, Any]:
-    """What an object holds by name, index or key; the object's own dictionary where it has just that."""
+    """The contents of an object by name, index or key. May be the object's own dictionary."""
     return _way_to_look(type(holder))(holder)
 
 

@@ -1,4 +1,4 @@
-"""The objects that everything else is looked up from."""
+"""The root objects from which all other objects are found."""
 
 import torch
 
@@ -7,6 +7,6 @@ from exploy.environment.exportable_environment import ExportableEnvironment
 
 
 def live_objects(env: ExportableEnvironment, actor: torch.nn.Module) -> dict[str, object]:
-    """The objects whose state the pipeline may touch, by the name that their paths start with."""
+    """The objects whose state the pipeline may read or write, by the first name of their paths."""
     modules = {f"module_{index}": module for index, module in enumerate(env.context_manager().modules)}
     return {"env": env, "actor": unwrapped(actor), **modules}

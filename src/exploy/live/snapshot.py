@@ -1,4 +1,4 @@
-"""Remembers live objects as they are, and puts them back: values, identities, bindings, flags, generators."""
+"""Saves and restores the state of live objects: values, identities, bindings, flags, generators."""
 
 import collections
 import contextlib
@@ -22,12 +22,11 @@ _MISSING = object()
 
 
 class Snapshot:
-    """The state of everything that can be reached from some roots, and of the random generators.
+    """The state of all objects that can be reached from the roots, and of the random generators.
 
-    Used as a context manager it restores on leaving, whether or not an error occurred. Tensor contents are kept
-    by storage, so that views and aliases cost nothing extra. Objects beyond the bounds of the walk are not seen;
-    `protect()` adds a tensor that turns up later, before it is written to. `generators` are those of numpy and Python
-    that were found.
+    As a context manager it restores the state on exit, also after an error. Tensor contents are saved once per storage,
+    so views and aliases add no cost. Objects beyond the limits of the walk are not saved. `protect()` adds a tensor
+    that is found later, before it is written to. `generators` are the numpy and Python generators that were found.
     """
 
     def __init__(self, roots: dict[str, object]):
@@ -61,11 +60,11 @@ class Snapshot:
         self.restore()
 
     def gradient_mode(self) -> contextlib.AbstractContextManager[Any]:
-        """The mode to run the environment's code in."""
+        """The gradient mode in which to run the environment code."""
         return gradient_mode(tensor for tensor, _ in self._tensors)
 
     def protect(self, tensor: torch.Tensor) -> None:
-        """Remember the contents of a tensor's memory, unless that is done already."""
+        """Save the contents of a tensor's memory, if not already saved."""
         with disable_proxy_modes_tracing() if get_proxy_mode() is not None else contextlib.nullcontext():
             if not has_memory(tensor):
                 return
@@ -77,8 +76,8 @@ class Snapshot:
             self._storages[address] = (flat, flat.clone())
 
     def restore(self) -> None:
-        """Put everything back as it was when the snapshot was taken."""
-        # Inference mode is where tensors that were made in it, and all others, may be written to.
+        """Restore the state at the time of the snapshot."""
+        # Only inference mode allows writing to both inference tensors and ordinary tensors.
         with torch._C.DisableTorchFunction(), torch.inference_mode():
             self._restore()
 
@@ -119,7 +118,7 @@ class Snapshot:
             restore_generator()
 
     def changed_python_state(self) -> list[str]:
-        """Plain numbers, strings and flags that differ from the snapshot, as `path: before -> now`."""
+        """Plain numbers, strings and flags that changed since the snapshot, as `path: before -> now`."""
         changes = []
         for attr_path, current, saved in self._attributes:
             for key, before in saved.items():
@@ -210,7 +209,7 @@ _SAVERS: tuple[tuple[tuple[type, ...], Callable[[Snapshot, str, Any], None]], ..
 
 @cached_by_type
 def _saver_for(kind: type) -> Callable[[Snapshot, str, Any], None]:
-    """How the state of objects of a type is remembered."""
+    """The method that saves objects of a type."""
     for kinds, saver in _SAVERS:
         if issubclass(kind, kinds):
             return saver
@@ -218,7 +217,7 @@ def _saver_for(kind: type) -> Callable[[Snapshot, str, Any], None]:
 
 
 class ProtectUnseen(TorchFunctionMode):
-    """While active, puts every tensor that reaches a torch function under a snapshot's protection first."""
+    """While active, adds every tensor passed to a torch function to a snapshot before the call."""
 
     def __init__(self, snapshot: Snapshot):
         super().__init__()
@@ -234,7 +233,7 @@ class ProtectUnseen(TorchFunctionMode):
 
 
 def _iterator(sequence: Any) -> Iterator[Any]:
-    """Goes over a list or deque without asking the class of the user's that it may be."""
+    """Iterate over a list or deque without calling methods of a user subclass."""
     return list.__iter__(sequence) if isinstance(sequence, list) else collections.deque.__iter__(sequence)
 
 

@@ -1,1 +1,1 @@
-"""The report: all that is known of a file, as one HTML page that opens offline."""
+"""The report about a file, as one HTML page that works offline."""

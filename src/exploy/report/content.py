@@ -1,4 +1,4 @@
-"""What a report tells, as data."""
+"""The content of a report, as data."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Worst:
-    """Where an output was furthest off."""
+    """The location of the largest error of an output."""
 
     tick: int
     element: str
@@ -25,17 +25,17 @@ class Worst:
 
 @dataclass(frozen=True)
 class OutputHistory:
-    """An output of the file beside what was expected of it.
+    """An output of the file, compared against its expected values.
 
     Args:
         name: Name of the port.
         elements: Names of its elements.
         ticks: The ticks at which it was compared.
-        expected: What was expected, a row for each tick, flattened.
-        got: What the file gave.
+        expected: The expected values, one flattened row for each tick.
+        got: The values from the file, in the same form.
         errors: The largest absolute difference at each tick.
-        agrees: Whether all of them are within the tolerance.
-        worst: Where it was furthest off; None if it never was.
+        agrees: Whether all differences are within the tolerance.
+        worst: The location of the largest error; None if there was no error.
     """
 
     name: str
@@ -50,7 +50,7 @@ class OutputHistory:
 
 @dataclass(frozen=True)
 class InputHistory:
-    """An input over the ticks: a row for each, flattened."""
+    """The values of an input, one flattened row for each tick."""
 
     name: str
     elements: tuple[str, ...]
@@ -64,16 +64,16 @@ class Content:
 
     Args:
         path: The file.
-        file: What it says about itself.
-        reference: What it was compared with, in words.
-        steps: How many policy steps were compared.
-        tolerance: How far outputs may be off.
-        inputs: What went in.
-        outputs: What came out.
-        not_compared: Outputs that were not compared, and why.
-        policy_latency: Microseconds of policy steps on the machine of the report.
-        sub_step_latency: Microseconds of sub-steps.
-        diagnosis: What a check of the environment has found, where there was one.
+        file: The loaded file with its contract.
+        reference: What the file was compared against, as text.
+        steps: Number of compared policy steps.
+        tolerance: Tolerance of the comparison.
+        inputs: Values of the inputs.
+        outputs: Values of the outputs.
+        not_compared: Outputs that were not compared, with the reason.
+        policy_latency: Duration of each policy step on this machine, in microseconds.
+        sub_step_latency: Duration of each sub-step, in microseconds.
+        diagnosis: Result of the check of the environment, if there was a check.
     """
 
     path: Path
@@ -90,7 +90,7 @@ class Content:
 
     @property
     def ok(self) -> bool:
-        """Whether something was compared, all of it agrees, and nothing was found to stand against it."""
+        """Whether at least one output was compared, all outputs agree, and the check of the environment is ok."""
         has_findings = self.diagnosis is not None and not self.diagnosis.ok
         return bool(self.outputs) and all(output.agrees for output in self.outputs) and not has_findings
 
@@ -98,12 +98,12 @@ class Content:
     def verdict(self) -> str:
         """The result in one line."""
         if not self.outputs:
-            return "Nothing could be compared, so nothing is proven."
+            return "Nothing could be compared, so the file is not verified."
         differing = [output.name for output in self.outputs if not output.agrees]
         if differing:
             return f"The file does not agree with {self.reference}: {', '.join(differing)}."
         if not self.ok:
-            return f"The file agrees with {self.reference} so far, but the check of the environment found faults."
+            return f"The file agrees with {self.reference}, but the check of the environment found problems."
         return f"The file agrees with {self.reference}."
 
 
@@ -114,7 +114,7 @@ def output_history(
     errors: list[float],
     agrees: bool,
 ) -> OutputHistory:
-    """Put together what was seen of an output: ticks with the expected and the given value."""
+    """Build an OutputHistory from tuples of tick, expected value and value from the file."""
     ticks = np.array([tick for tick, _, _ in compared], dtype=np.int64)
     expected, got = (
         np.stack([np.asarray(item[side], dtype=np.float64).reshape(-1) for item in compared]) for side in (1, 2)

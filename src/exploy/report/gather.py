@@ -1,4 +1,4 @@
-"""Collects what a report tells: by running a file beside its environment, or on its own trace."""
+"""Collects the content of a report: compares a file against its environment, or against its golden trace."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -29,15 +29,15 @@ Compared = list[tuple[int, np.ndarray, np.ndarray]]
 
 
 def from_trace(path: Path) -> Content:
-    """What can be told of a file without its environment.
+    """Collect the content of a report without the environment.
 
     Raises:
-        ContractError: If it is no exported file, or has no trace.
+        ContractError: If it is not an exported file, or has no golden trace.
     """
     file = ModelFile.load(path)
     trace = file.contract.trace
     if trace is None:
-        raise ContractError(f"{path} has no golden trace; give the environment as well: module:factory.")
+        raise ContractError(f"{path} has no golden trace. Also pass the environment as module:factory.")
     inputs, expected, engine = trace.input_arrays(), trace.output_arrays(), Controller(file).new_engine()
     seen: dict[str, Compared] = {name: [] for name in expected}
     for tick in run_ticks(engine, inputs, trace.ticks):
@@ -50,7 +50,7 @@ def from_trace(path: Path) -> Content:
     return _content(
         path,
         file,
-        reference="the torch program that it was made from, on the trace in the file",
+        reference="the torch program that it was exported from, on the trace in the file",
         steps=-(-trace.ticks // file.contract.decimation),
         tolerance=trace.tolerance,
         ticks=list(range(trace.ticks)),
@@ -67,10 +67,10 @@ def from_environment(
     steps: int,
     after_step: Callable[[int], None] = lambda step: None,
 ) -> Content:
-    """Step a file beside its environment, then check the environment.
+    """Step a file side by side with its environment, then check the environment.
 
     Raises:
-        ContractError: If it is no exported file.
+        ContractError: If it is not an exported file.
         FileFormatError: If it does not belong to the environment.
     """
     from exploy.diagnosis.check import check_environment
@@ -112,7 +112,7 @@ def from_environment(
 
 
 class _Recorded:
-    """Something stepped, whose inputs are kept for every run, with the tick."""
+    """Wraps a `Stepped` and records the tick and the inputs of every run."""
 
     def __init__(self, stepped: "Stepped", contract: Contract):
         self._stepped = stepped
@@ -122,7 +122,7 @@ class _Recorded:
         self.inputs: dict[str, list[np.ndarray]] = {}
 
     def run(self, step_count: int, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Keep the inputs, and run."""
+        """Record the inputs, then run."""
         self._policy_steps += step_count == 0
         self.ticks.append((self._policy_steps - 1) * self.contract.decimation + step_count)
         for port in self.contract.inputs:
@@ -132,9 +132,9 @@ class _Recorded:
 
 
 def _left_out(contract: Contract, compared: set[str]) -> dict[str, str]:
-    """Outputs that a trace has nothing to say about, and why."""
+    """Outputs that the trace does not compare, with the reason."""
     return {
-        port.name: "random numbers reach it" if port.name in contract.random_outputs else "not in the trace"
+        port.name: "depends on random numbers" if port.name in contract.random_outputs else "not in the trace"
         for port in contract.outputs
         if port.name not in compared and port.kind != PortKind.MEMORY
     }
@@ -176,7 +176,7 @@ def _flat(values: list[np.ndarray]) -> np.ndarray:
 
 
 def _elements(name: str, contract: Contract, value: np.ndarray) -> tuple[str, ...]:
-    """A name for each element: the port's own, those of the observation, or its position."""
+    """A name for each element: from the port, from the observation names, or its position."""
     port = next((item for item in (*contract.inputs, *contract.outputs) if item.name == name), None)
     names = port.names if port is not None else None
     if port is not None and port.kind == PortKind.OBSERVATIONS:

@@ -1,4 +1,4 @@
-"""Writes a report as one HTML page, scripts and plots inside."""
+"""Writes a report as one HTML page that contains its scripts and plots."""
 
 import functools
 import importlib.resources
@@ -17,7 +17,7 @@ from exploy.report.content import Content
 from exploy.report.plots import plots, shortened, shown_inputs, shown_outputs
 
 _MAX_NAMES = 7
-_MAX_LETTERS = 26  # of a name in the drawing
+_MAX_LETTERS = 26  # maximum length of a name in the drawing
 _STAGES = ("observe", "policy", "process", "apply")
 
 
@@ -26,18 +26,18 @@ def write(content: Content, path: Path) -> None:
 
     Raises:
         ViewError: If a package is missing.
-        OutputPathError: If the page cannot be written; there is none then, or the old one.
+        OutputPathError: If the page cannot be written. An existing page is kept.
     """
     if not path.name or path.is_dir() or (path.exists() and not path.is_file()):
-        raise OutputPathError(f"Cannot write to {path}: it is no file. Give a name such as report.html.")
-    path = path.resolve()  # what a link leads to, and not the link, is replaced
+        raise OutputPathError(f"Cannot write to {path}: it is not a file. Use a path such as report.html.")
+    path = path.resolve()  # replace the target of a link, not the link
     page = render(content)
     with replacing(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
 
 
 def render(content: Content) -> str:
-    """The page as text.
+    """The page as a string.
 
     Raises:
         ViewError: If a package is missing.
@@ -91,7 +91,7 @@ def _script() -> str:
 
 
 def _safe(text: str) -> Any:
-    """Text that is HTML, or stands where there is none."""
+    """Mark text that must not be escaped."""
     from markupsafe import Markup
 
     return Markup(text)
@@ -107,7 +107,7 @@ def _latencies(content: Content) -> dict[str, dict[str, Any]]:
 
 
 def _drawing(contract: Contract) -> dict[str, Any]:
-    """Where things are in the drawing of the pipeline."""
+    """Names and positions for the drawing of the pipeline."""
     inputs = _some([port.name for port in contract.inputs if port.kind not in PortKind.FILLED_BY_THE_CONTROLLER])
     outputs = _some([port.name for port in contract.outputs if port.kind != PortKind.MEMORY])
     memories = _some([memory.name for memory in contract.memories])

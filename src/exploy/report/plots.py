@@ -1,4 +1,4 @@
-"""The plots of a report, as Vega-Lite."""
+"""The plots of a report, as Vega-Lite specifications."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from exploy.report.content import Content, InputHistory, OutputHistory
 _MAX_POINTS = 250
 _MAX_ELEMENTS = 4
 _MAX_PORTS = 12
-_MAX_LETTERS = 32  # of a name in a legend
-_SMALLEST_ERROR = 1e-10  # shown for no error at all, since the axis is logarithmic
+_MAX_LETTERS = 32  # maximum length of a name in a legend
+_SMALLEST_ERROR = 1e-10  # shown for an error of zero, because the axis is logarithmic
 _DIGITS = 6
 _BINS = 60
 
@@ -18,7 +18,7 @@ Spec = dict[str, Any]
 
 
 def plots(content: Content) -> dict[str, Spec]:
-    """All plots, by the id of the place that they are drawn at."""
+    """All plots, by the id of their HTML element."""
     found: dict[str, Spec | None] = {"errors": _errors(content)} if content.outputs else {}
     found |= {f"input-{index}": _input(history) for index, history in enumerate(shown_inputs(content))}
     found |= {f"output-{index}": _output(output) for index, output in enumerate(shown_outputs(content))}
@@ -33,7 +33,7 @@ def shown_inputs(content: Content) -> list[InputHistory]:
 
 
 def shown_outputs(content: Content) -> list[OutputHistory]:
-    """Outputs that have a plot: those that differ first, memories not at all."""
+    """Outputs that have a plot, without memories. Outputs that differ come first."""
     memories = {memory.output for memory in content.file.contract.memories}
     outputs = [output for output in content.outputs if output.name not in memories and output.expected.shape[1]]
     return sorted(outputs, key=lambda output: output.agrees)[:_MAX_PORTS]
@@ -117,7 +117,7 @@ def _output(output: OutputHistory) -> Spec | None:
 
 
 def _series(values: list[dict[str, Any]], mark: dict[str, Any], encoding: dict[str, Any]) -> Spec | None:
-    """Lines over ticks, broken where a value is not finite; None if none is."""
+    """Lines over ticks, interrupted at values that are not finite; None if no value is finite."""
     if all(item["v"] is None for item in values):
         return None
     return _spec(height=140, data={"values": values}, mark=mark, encoding=encoding)
@@ -138,7 +138,7 @@ def _latency(content: Content) -> Spec:
             if share
         ]
     encoding = {
-        "x": {"field": "a", "type": "quantitative", "title": "µs (the last bar has all slower ones)", "bin": "binned"},
+        "x": {"field": "a", "type": "quantitative", "title": "µs (the last bar has all slower ticks)", "bin": "binned"},
         "x2": {"field": "b"},
         "y": {"field": "v", "type": "quantitative", "title": "share of ticks", "stack": None, "axis": {"format": "%"}},
         "color": {"field": "p", "type": "nominal", "title": None, "legend": {"orient": "top"}},
@@ -164,7 +164,7 @@ def _color() -> dict[str, Any]:
 
 
 def _thinned(count: int, keep: int = 0) -> list[int]:
-    """Positions of some of many points, evenly spread, with one that must be among them."""
+    """Evenly spaced positions of at most `_MAX_POINTS` points, plus the position `keep`."""
     chosen = np.linspace(0, count - 1, min(count, _MAX_POINTS)).round().astype(int)
     return sorted({*chosen.tolist(), keep})
 
@@ -178,5 +178,5 @@ def _number(number: float) -> float | None:
 
 
 def shortened(name: str, letters: int = _MAX_LETTERS) -> str:
-    """A name that is not too long to be shown."""
+    """Shorten a name to a maximum number of letters."""
     return name if len(name) <= letters else f"{name[: letters - 1]}…"
