@@ -21,8 +21,8 @@ def sources_of_results(graph: fx.Graph, is_source: Callable[[fx.Node], bool]) ->
     """For each result of a graph, the sources that its value may depend on.
 
     In-place writes are followed through views. A read of any part of a memory counts as a read of everything that was
-    written to that memory since it was last overwritten as a whole. So a source that is not listed is certain to have no
-    influence.
+    written to that memory since it was last overwritten as a whole. So a source that is not listed is certain to have
+    no influence.
 
     Args:
         graph: A graph of torch operators.
