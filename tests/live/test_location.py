@@ -1,4 +1,4 @@
-"""User code is all code except torch and exploy. The demo counts as user code."""
+"""User code is all code except torch and exploy. The demo and the adapters of simulators count as user code."""
 
 from pathlib import Path
 
@@ -21,6 +21,7 @@ PACKAGE = Path(exploy.__file__).parent
         (PACKAGE / "cli" / "check.py", True),
         (PACKAGE / "trainers" / "torchrl" / "environment.py", True),
         (PACKAGE / "demo" / "cart_pole.py", False),
+        (PACKAGE / "simulators" / "some_simulator.py", False),
         (PACKAGE.with_name("exploy_extra") / "environment.py", False),
         (Path(__file__), False),
     ],
@@ -33,5 +34,7 @@ def test_the_data_of_users_classes_is_state_and_that_of_exploys_own_is_not() -> 
     class Mine(CartPole):
         gain = 2.0
 
+    adapter = type("Adapter", (), {"__module__": "exploy.simulators.some_simulator", "gain": 2.0})
     assert ("gain", Mine) in data_owners(Mine)
+    assert data_owners(adapter) == (("gain", adapter),)
     assert data_owners(exploy.Diagnosis) == ()

@@ -1,5 +1,7 @@
 """Checks an environment before it is exported."""
 
+import importlib
+import pkgutil
 from collections.abc import Callable, Sequence
 
 import torch
@@ -9,14 +11,11 @@ from exploy.capture.garbage_collection import paused_garbage_collection
 from exploy.capture.program import Program
 from exploy.contract import Contract
 from exploy.description.metadata import build_metadata
+from exploy.diagnosis import detectors
 from exploy.diagnosis.detectors.first_step_state import first_step_findings, standing_still_difference
-from exploy.diagnosis.detectors.frozen_state import frozen_findings
-from exploy.diagnosis.detectors.ports import port_findings
-from exploy.diagnosis.detectors.python_state import python_findings
-from exploy.diagnosis.detectors.randomness import random_findings
-from exploy.diagnosis.detectors.rates import calls_in_a_step, decimation_findings, stated_decimation_findings
+from exploy.diagnosis.detectors.rates import calls_in_a_step
 from exploy.diagnosis.detectors.unexplained import unexplained_findings
-from exploy.diagnosis.detectors.values import finite_findings, name_findings
+from exploy.diagnosis.detectors.values import name_findings
 from exploy.diagnosis.diagnosis import Diagnosis
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.pipeline_alone import changes_of_pipeline
@@ -122,8 +121,8 @@ def _examination(
     return Examination(Experiments(env, actor), program, allow_random, observation_names=names)
 
 
-def _found_by(detectors: Sequence[Detector], examination: Examination) -> list[Finding]:
-    return [finding for detector in detectors for finding in guarded(detector, examination)]
+def _found_by(group: Sequence[Detector], examination: Examination) -> list[Finding]:
+    return [finding for detector in group for finding in guarded(detector, examination)]
 
 
 def metadata_findings(env: ExportableEnvironment, contract: Contract) -> list[Finding]:
@@ -181,12 +180,13 @@ def _observation_names(env: ExportableEnvironment) -> tuple[str, ...]:
         return ()  # name_findings() reports the error
 
 
-_BEFORE: tuple[Detector, ...] = (name_findings, stated_decimation_findings)
-_OF_STEPS: tuple[Detector, ...] = (finite_findings, step_findings)
-_ON_TRIAL: tuple[Detector, ...] = (
-    decimation_findings,
-    frozen_findings,
-    port_findings,
-    random_findings,
-    python_findings,
-)
+def _listed(name: str) -> tuple[Detector, ...]:
+    """The detectors that the modules in detectors/ list under a name, in the order of the modules."""
+    stems = sorted(item.name for item in pkgutil.iter_modules(detectors.__path__))
+    modules = [importlib.import_module(f"{detectors.__name__}.{stem}") for stem in stems]
+    return tuple(detector for module in modules for detector in getattr(module, name, ()))
+
+
+_BEFORE = _listed("BEFORE")
+_OF_STEPS = (*_listed("OF_STEPS"), step_findings)
+_ON_TRIAL = _listed("ON_TRIAL")

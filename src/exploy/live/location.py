@@ -10,7 +10,7 @@ import torch
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 _INTERNAL = (_TORCH + os.sep, _PACKAGE + os.sep)
-_LIKE_THE_USERS = os.path.join(_PACKAGE, "demo") + os.sep  # treated as user code
+_TREATED_AS_USER_CODE = tuple(os.path.join(_PACKAGE, name) + os.sep for name in ("demo", "simulators"))
 _STAGE_RUNNERS: set[str] = set()
 UNKNOWN = "unknown location"
 
@@ -75,7 +75,7 @@ def is_user_code(code: types.CodeType) -> bool:
 
 def is_internal(filename: str) -> bool:
     """Whether a file belongs to torch or the exporter."""
-    return filename.startswith(_INTERNAL) and not filename.startswith(_LIKE_THE_USERS)
+    return filename.startswith(_INTERNAL) and not filename.startswith(_TREATED_AS_USER_CODE)
 
 
 def describe(code: types.CodeType, line: int) -> str:

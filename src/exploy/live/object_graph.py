@@ -147,8 +147,8 @@ def _is_of_a_library(kind: type) -> bool:
 
 
 def _is_own(module: str) -> bool:
-    """Whether a module belongs to exploy. The demo counts as user code."""
-    return module.startswith("exploy.") and not module.startswith("exploy.demo.")
+    """Whether a module belongs to exploy. The demo and the adapters of simulators count as user code."""
+    return module.startswith("exploy.") and not module.startswith(("exploy.demo.", "exploy.simulators."))
 
 
 @cached_by_type

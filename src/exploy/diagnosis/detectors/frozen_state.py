@@ -126,3 +126,6 @@ def _slices(frozen: FrozenTensor) -> list[str] | None:
     edges = np.flatnonzero(np.diff(np.concatenate([[0], rows[0].astype(np.int8), [0]])))
     leading = ":, " * (len(frozen.shape) - 1)
     return [f"[{leading}{start}:{stop}]" for start, stop in edges.reshape(-1, 2)]
+
+
+ON_TRIAL = (frozen_findings,)

@@ -170,3 +170,6 @@ def _sources(examination: Examination, leave_out: str | None) -> Sources:
             if name != leave_out:
                 found |= sources
     return found
+
+
+ON_TRIAL = (port_findings,)

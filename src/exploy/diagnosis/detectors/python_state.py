@@ -93,3 +93,6 @@ def _works_as_tensor(examination: Examination, attr_path: str, kind: str, statem
         snapshot.restore()
     sources = [item.inputs for step in program.sources for item in step.values()]
     return any(component.input_name in inputs for inputs in sources)
+
+
+ON_TRIAL = (python_findings,)

@@ -135,3 +135,6 @@ def _advance_generators(snapshot: Snapshot) -> None:
             generator.random()
         else:
             generator.seed(_SEED)
+
+
+ON_TRIAL = (random_findings,)

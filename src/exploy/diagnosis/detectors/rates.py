@@ -116,3 +116,7 @@ def _ratio(calls: Calls, in_step: Calls) -> int | None:
         if in_step[code]:
             return in_step[code] // count if in_step[code] % count == 0 else None
     return None
+
+
+BEFORE = (stated_decimation_findings,)
+ON_TRIAL = (decimation_findings,)

@@ -100,3 +100,7 @@ def _is_finite(value: Any) -> bool:
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         return True
     return bool(torch.isfinite(value).all())
+
+
+BEFORE = (name_findings,)
+OF_STEPS = (finite_findings,)
