@@ -95,6 +95,12 @@ class Pendulum(ExportableEnvironment):
         self.hooks[0]()
         return self.compute_observations()
 
+    def reset(self) -> None:
+        """Start a new episode. The start values of the memories in the file are those after this."""
+        self.angle.fill_(0.5)
+        self.velocity.zero_()
+        self.last_action.zero_()
+
 
 def make() -> tuple[Pendulum, torch.nn.Module]:
     """Create environment and actor. Used by `exploy check examples/quickstart.py:make` and the other commands.

@@ -28,7 +28,14 @@ def _shown(number: Any) -> str:
 
 
 def difference(
-    expected: np.ndarray, got: np.ndarray, atol: float, rtol: float, *, by_largest: bool = False
+    expected: np.ndarray,
+    got: np.ndarray,
+    atol: float,
+    rtol: float,
+    *,
+    by_largest: bool = False,
+    error: np.ndarray | None = None,
+    explained: np.ndarray | float = 0.0,
 ) -> Difference | None:
     """Return the worst element whose error exceeds `atol + rtol * |expected|`, or None.
 
@@ -40,6 +47,8 @@ def difference(
         atol: Absolute tolerance.
         rtol: Relative tolerance.
         by_largest: Apply `rtol` to the largest element of `expected` instead of to each element.
+        error: What `absolute_error()` returns, if that is known already.
+        explained: An error that is accepted as well, of floats; for each element, or for all.
 
     Raises:
         ValueError: If the shapes differ.
@@ -48,7 +57,10 @@ def difference(
         raise ValueError(f"Expected an array of shape {expected.shape}, got {got.shape}.")
     if expected.size == 0:
         return None
-    excess = _excess(expected, got, atol, rtol, by_largest)
+    error = absolute_error(expected, got) if error is None else error
+    if expected.dtype.kind in "fc" and not error.any():
+        return None
+    excess = _excess(expected, got, error, atol, rtol, by_largest, explained)
     if not (excess > 0).any():
         return None
     worst = np.unravel_index(int(np.argmax(excess)), expected.shape)
@@ -67,15 +79,23 @@ def absolute_error(expected: np.ndarray, got: np.ndarray) -> np.ndarray:
     return result
 
 
-def _excess(expected: np.ndarray, got: np.ndarray, atol: float, rtol: float, by_largest: bool) -> np.ndarray:
-    """Return by how much each element exceeds its tolerance; 0 if it is within."""
+def _excess(
+    expected: np.ndarray,
+    got: np.ndarray,
+    error: np.ndarray,
+    atol: float,
+    rtol: float,
+    by_largest: bool,
+    explained: np.ndarray | float,
+) -> np.ndarray:
+    """Return by how much each element exceeds its tolerance; 0 or less if it does not."""
     if expected.dtype.kind not in "fc":
         return np.asarray(expected != got, dtype=np.float64)
     with np.errstate(all="ignore"):
         size = np.abs(expected).astype(np.float64)
         size = np.where(np.isfinite(size), size, 0.0)
-        error = absolute_error(expected, got)
-        allowed = np.minimum(atol + rtol * (size.max() if by_largest else size), np.finfo(np.float64).max)
+        allowed = np.maximum(atol + rtol * (size.max() if by_largest else size), explained)
+        allowed = np.minimum(allowed, np.finfo(np.float64).max)
         excess: np.ndarray = np.where(error > allowed, error - allowed, 0.0)
         return excess
 

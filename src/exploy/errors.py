@@ -168,5 +168,9 @@ class UnusedInputWarning(ExployWarning):
     """A registered Input does not influence any output and is left out of the file."""
 
 
+class NoResetSeenWarning(ExployWarning):
+    """No reset of the environment was seen, so the start values of memories are their current values."""
+
+
 class WeakerCheckWarning(ExployWarning):
     """The exported file could only be checked with the current values of the inputs."""

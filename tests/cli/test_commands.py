@@ -142,7 +142,7 @@ def test_export_writes_a_file_that_verify_agrees_with(tmp_path: Path) -> None:
     assert Controller.load(target).contract.provenance.ir_version == 10
     verified = run("verify", target, f"{FACTORIES}:robot", "--steps", 40)
     assert verified.returncode == 0, verified.stdout + verified.stderr
-    assert "agrees with the environment over 40 steps" in verified.stdout
+    assert "agrees: the file behaves like the environment (560 comparisons over 40 policy steps)" in verified.stdout
 
 
 def test_export_refuses_a_forgotten_input_and_writes_nothing(tmp_path: Path) -> None:

@@ -359,14 +359,34 @@ def test_an_environment_that_resets_at_once_is_seen_through_its_hooks():
     assert [item.tensor for item in check(Forgotten(reset_every=1)).errors] == ["env.imu"]
 
 
-def test_an_environment_that_resets_at_once_without_hooks_cannot_be_vouched_for():
+def test_an_environment_that_resets_at_once_without_hooks_is_seen_through_its_functions():
     class WithoutHooks(Forgotten):
         def register_evaluation_hooks(self, update, reset, evaluate_substep):
             pass
 
-    diagnosis = check(WithoutHooks(reset_every=1))
+    assert [item.tensor for item in check(WithoutHooks(reset_every=1)).errors] == ["env.imu"]
+
+
+def test_an_environment_that_resets_at_once_and_shows_nothing_cannot_be_vouched_for():
+    class Opaque(Forgotten):
+        """Its step shares no function with the stages."""
+
+        def register_evaluation_hooks(self, update, reset, evaluate_substep):
+            pass
+
+        def step(self, actions):
+            self.targets[:] = actions
+            for _ in range(self._decimation):
+                self.move()
+            self._steps += 1
+            done = self._steps % self._reset_every == 0
+            if done:
+                self.restart()
+            return self.value + self.imu, done
+
+    diagnosis = check(Opaque(reset_every=1))
     assert FindingKind.NOT_OBSERVED in kinds(diagnosis) and not diagnosis.ok
-    assert not [item for item in check(WithoutHooks(reset_every=2)).findings if item.kind is FindingKind.NOT_OBSERVED]
+    assert not [item for item in check(Opaque(reset_every=2)).findings if item.kind is FindingKind.NOT_OBSERVED]
 
 
 # -- object graphs --------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ class TestEnvironment(ExportableEnvironment):
         self._decimation = decimation
         self._reset_every = reset_every
         self._steps = 0
+        self._starts: dict[str, torch.Tensor] = {}
         self._noise = torch.Generator().manual_seed(1)
         self._hooks: tuple[Callable[..., None], ...] = (_ignore, _ignore, _ignore)
         self.targets = torch.zeros(self.batch_size, self.num_actions)
@@ -40,6 +41,12 @@ class TestEnvironment(ExportableEnvironment):
 
     def restart(self) -> None:
         """Put the state back to a start value; nothing by default."""
+
+    def restart_memories(self) -> None:
+        """Put the registered memories back to what they were at the first export."""
+        for memory in self.context_manager().get_memory_components():
+            if memory.name in self._starts:
+                memory.fetch().copy_(self._starts[memory.name])
 
     def noise(self, like: torch.Tensor) -> torch.Tensor:
         return 0.1 * torch.randn(like.shape, generator=self._noise).to(like.dtype)
@@ -54,7 +61,9 @@ class TestEnvironment(ExportableEnvironment):
         pass
 
     def prepare_export(self) -> None:
-        pass
+        for memory in self.context_manager().get_memory_components():
+            if not memory.name.startswith("actor_state"):
+                self._starts.setdefault(memory.name, memory.value.detach().clone())
 
     def empty_actor_observations(self) -> torch.Tensor:
         return torch.zeros(self.batch_size, len(self.get_observation_names()))
@@ -90,6 +99,7 @@ class TestEnvironment(ExportableEnvironment):
         done = self._steps % self._reset_every == 0
         if done:
             self.restart()
+            self.restart_memories()
             reset()
         return self.observations_reset(), done
 
@@ -128,7 +138,7 @@ def assert_agrees(
     **options: Any,
 ) -> SessionWrapper:
     """Export, then step environment and file side by side, memories fed back from the file alone."""
-    session = export(env, actor, folder, **options)
+    session = export(env, actor, folder, **{"initial_memory": "reset", **options})
     ok, _ = evaluate(
         env,
         env.context_manager(),

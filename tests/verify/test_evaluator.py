@@ -110,15 +110,13 @@ def test_an_error_in_a_middle_sub_step_is_found_with_hooks(tmp_path: Path, capsy
     assert "torque" in capsys.readouterr().out
 
 
-def test_without_hooks_outputs_that_read_fresh_inputs_are_listed_and_no_mismatch(tmp_path: Path, capsys):
+def test_without_hooks_the_functions_that_step_and_stages_share_show_every_sub_step(tmp_path: Path, capsys):
     env, actor = WithoutHooks(), make_actor(8)
     session = export(env, actor, tmp_path)
     assert run(env, session, 20, verbose=True)
-    report = capsys.readouterr().out
-    rows = table(report)
-    assert rows["torque"] == rows["memory.history.out"] == "0"
-    assert report.count("needs the hooks") == 2
-    assert rows["targets"] == "20" and rows["memory.actions.out"] == "20"
+    rows = table(capsys.readouterr().out)
+    assert rows["obs"] == rows["actions"] == "20"
+    assert rows["torque"] == rows["targets"] == rows["memory.actions.out"] == rows["memory.history.out"] == "80"
 
 
 def test_without_sub_steps_no_hooks_are_needed_for_outputs(tmp_path: Path, capsys):

@@ -81,13 +81,13 @@ class _Builder:
     def build(self) -> Program:
         recording, pipeline = self.pipeline.recording, self.pipeline
         self._require_constant_shapes()
+        written = self._written_by_observations()  # while nodes still are those that were recorded
         attr_paths = index_paths(self.roots)
         modules = [value for value in self.roots.values() if isinstance(value, torch.nn.Module)]
         replace_masked_writes(recording)
         regions = tie_aliases(recording)
         stored = self._declared(frozen_tensors(recording, regions, attr_paths, modules))
         replace_constant_masks(recording)
-        written = self._written_by_observations()
         after_policy, after_sub_step = pipeline.boundaries[:2]
         default = {ACTIONS: pipeline.actions, OBSERVATIONS: pipeline.observations, **after_policy.outputs}
         rates = split_rates(

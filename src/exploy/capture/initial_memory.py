@@ -9,7 +9,7 @@ from exploy.environment.components import Memory, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.tensor_copies import cpu_copy, to_numpy
 from exploy.environment.validation import validated_tensor
-from exploy.errors import ComponentError
+from exploy.errors import ActorError, ComponentError
 from exploy.live.geometry import Geometry
 from exploy.live.snapshot import Snapshot
 
@@ -40,6 +40,21 @@ def initial_values(
     return values
 
 
+def actor_memories(env: ExportableEnvironment, actor: ExportableActor) -> set[str]:
+    """Return the names of the memories that are the actor's own states."""
+    states = [Geometry.of(state) for state in actor.get_state() or ()]
+    memories = env.context_manager().get_memory_components()
+    return {memory.name for memory in memories if _is_one_of(memory, states)}
+
+
+def _is_one_of(memory: Memory, states: list[Geometry]) -> bool:
+    try:
+        place = Geometry.of(memory.fetch())
+    except ActorError:
+        return True  # the actor has dropped its state
+    return any(place.overlaps(state) for state in states)
+
+
 def _after_actor_reset(
     env: ExportableEnvironment,
     actor: ExportableActor,
@@ -47,12 +62,8 @@ def _after_actor_reset(
     memories: dict[str, Memory],
     found: dict[str, torch.Tensor],
 ) -> dict[str, torch.Tensor]:
-    states = [Geometry.of(state) for state in actor.get_state() or ()]
-    owned = {
-        name: memory
-        for name, memory in memories.items()
-        if any(Geometry.of(memory.fetch()).overlaps(state) for state in states)
-    }
+    names = actor_memories(env, actor)
+    owned = {name: memory for name, memory in memories.items() if name in names}
     if not owned:
         return {}
     batch_size = validated_tensor(env, "empty_actor_observations").shape[0]

@@ -1,5 +1,6 @@
 """Checks an environment before it is exported."""
 
+import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
@@ -13,7 +14,6 @@ from exploy.contract import Contract
 from exploy.description.metadata import build_metadata
 from exploy.diagnosis import detectors
 from exploy.diagnosis.detectors.first_step_state import first_step_findings, standing_still_difference
-from exploy.diagnosis.detectors.rates import calls_in_a_step
 from exploy.diagnosis.detectors.unexplained import unexplained_findings
 from exploy.diagnosis.detectors.values import name_findings
 from exploy.diagnosis.diagnosis import Diagnosis
@@ -26,6 +26,7 @@ from exploy.diagnosis.evidence.stepping import step_and_watch
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.failure import failure, guarded
 from exploy.diagnosis.finding import Finding, FindingKind
+from exploy.diagnosis.reset_starts import AS_FOUND, InitialMemory, MemoryStarts, with_starts_of_reset
 from exploy.environment.actor import ExportableActor, make_exportable_actor
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.validation import validated_decimation, validated_observation_names
@@ -33,6 +34,7 @@ from exploy.errors import InvalidEnvironmentError
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.live.location import definition
 from exploy.live.python_values import PythonValues
+from exploy.verify.start_values import RESET_WITHIN
 
 DEFAULT_STEPS = 20
 
@@ -40,7 +42,13 @@ Detector = Callable[[Examination], list[Finding]]  # signature of all detectors 
 
 
 def check_environment(
-    env: ExportableEnvironment, actor: torch.nn.Module, steps: int = DEFAULT_STEPS, *, allow_random: bool = False
+    env: ExportableEnvironment,
+    actor: torch.nn.Module,
+    steps: int = DEFAULT_STEPS,
+    *,
+    allow_random: bool = False,
+    initial_memory: InitialMemory = None,
+    reset_within: int = RESET_WITHIN,
 ) -> Diagnosis:
     """Find errors before an export, such as state that would be frozen, missing or random in the file.
 
@@ -53,15 +61,20 @@ def check_environment(
         actor: The actor; always checked in evaluation mode.
         steps: Number of policy steps to watch; 1 or more.
         allow_random: Allow the actor to draw random numbers. Use it if you export with `allow_random=True`.
+        initial_memory: The start values of memories that the export will be given; see `exploy.export()`.
+        reset_within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
 
     Returns:
         The findings. Errors in the capture or in the steps are findings too; they are not raised.
 
     Raises:
         InvalidEnvironmentError: If the number of steps is not positive.
+        ComponentError: If `initial_memory` or `reset_within` is not valid.
     """
     if steps < 1:
         raise InvalidEnvironmentError(f"check_environment() needs steps of 1 or more, got {steps}.")
+    starts = MemoryStarts.of(initial_memory, reset_within, others_from_reset=True)
+    starts = dataclasses.replace(starts, is_stated=initial_memory is not None)
     with ONE_AT_A_TIME, paused_garbage_collection():
         try:
             exportable = make_exportable_actor(actor)
@@ -71,10 +84,11 @@ def check_environment(
             return Diagnosis((failure(FindingKind.CAPTURE_FAILED, "env", error),), 0)
         with evaluation_mode(modules):
             try:
-                program = capture(env, exportable)
+                program = capture(env, exportable, starts.given)
+                program, _ = with_starts_of_reset(program, env, exportable, starts)
             except Exception as error:
                 return _without_program(env, exportable, steps, error)
-            return diagnose(env, exportable, program, steps, allow_random=allow_random)
+            return diagnose(env, exportable, program, steps, allow_random=allow_random, starts=starts)
 
 
 def diagnose(
@@ -84,6 +98,7 @@ def diagnose(
     steps: int = DEFAULT_STEPS,
     *,
     allow_random: bool = False,
+    starts: MemoryStarts = AS_FOUND,
 ) -> Diagnosis:
     """Step and check an environment that was just captured; see `check_environment()`.
 
@@ -93,8 +108,9 @@ def diagnose(
         program: The result of the capture.
         steps: Number of policy steps to watch.
         allow_random: Whether the actor may draw random numbers.
+        starts: Where the start values of memories come from.
     """
-    examination = _examination(env, actor, program, allow_random)
+    examination = _examination(env, actor, program, allow_random, starts)
     examination.findings += _found_by(_BEFORE, examination)
     if any(finding.kind is not FindingKind.WRONG_NAMES for finding in examination.findings):
         return Diagnosis(tuple(examination.findings), 0)
@@ -115,10 +131,14 @@ def diagnose(
 
 
 def _examination(
-    env: ExportableEnvironment, actor: ExportableActor, program: Program | None, allow_random: bool = False
+    env: ExportableEnvironment,
+    actor: ExportableActor,
+    program: Program | None,
+    allow_random: bool = False,
+    starts: MemoryStarts = AS_FOUND,
 ) -> Examination:
     names = _observation_names(env)
-    return Examination(Experiments(env, actor), program, allow_random, observation_names=names)
+    return Examination(Experiments(env, actor), program, allow_random, starts, observation_names=names)
 
 
 def _found_by(group: Sequence[Detector], examination: Examination) -> list[Finding]:
@@ -145,8 +165,6 @@ def _stand_still(examination: Examination, stepped: SteppedProgram, values: Pyth
 
 def _probe(examination: Examination) -> list[Finding]:
     """Make some more real steps, to see which functions they call and which tensors they write."""
-    if not examination.evidence.sub_steps:
-        examination.calls_in_a_step = calls_in_a_step(examination.experiments)
     examination.probes = probe(examination.experiments, examination.suspects)
     return []
 
@@ -166,7 +184,7 @@ def step_findings(examination: Examination) -> list[Finding]:
     env, evidence = examination.env, examination.evidence
     if evidence.error is not None:
         return [failure(FindingKind.CANNOT_STEP, "env.step()", evidence.error)]
-    if evidence.resets < evidence.steps or evidence.has_hooks:
+    if evidence.resets < evidence.steps or evidence.sees_sub_steps:
         return []
     what = "the environment was reset at every step, so no change of state could be observed"
     advice = "# make episodes last several steps while the environment is checked"

@@ -1,6 +1,5 @@
 """The data that all parts of a check share."""
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,9 +12,9 @@ from exploy.diagnosis.evidence.probing import Probe
 from exploy.diagnosis.evidence.roles import Role
 from exploy.diagnosis.evidence.stepping import Evidence
 from exploy.diagnosis.finding import Finding
+from exploy.diagnosis.reset_starts import MemoryStarts
 from exploy.diagnosis.suggestion import component_line, name_from_attr_path
 from exploy.environment.exportable_environment import ExportableEnvironment
-from exploy.live.calls import Calls
 from exploy.live.geometry import Geometry
 
 
@@ -26,11 +25,11 @@ class Examination:
     Attributes:
         experiments: Runs trials on the environment and its actor.
         captured: The captured program; None if it could not be captured.
+        starts: Where the start values of memories come from.
         allow_random: Whether the actor may draw random numbers.
         own_changes: What the pipeline changes while the simulator is not stepped.
         evidence: What was observed while the environment was stepped.
         roles: The roles of frozen tensors, by name.
-        calls_in_a_step: Functions that a step of the environment calls.
         probes: Python values at the time when possible caches were written.
         observation_names: Names of the elements of the observation; empty if unknown.
         python_before: Python values at the capture, by path.
@@ -41,10 +40,10 @@ class Examination:
     experiments: Experiments
     captured: Program | None
     allow_random: bool = False
+    starts: MemoryStarts = field(default_factory=MemoryStarts)
     own_changes: OwnChanges = field(default_factory=OwnChanges)
     evidence: Evidence = field(default_factory=Evidence)
     roles: dict[str, Role] = field(default_factory=dict)
-    calls_in_a_step: Calls = field(default_factory=Counter)
     probes: list[Probe] = field(default_factory=list)
     observation_names: tuple[str, ...] = ()
     python_before: dict[str, object] = field(default_factory=dict)

@@ -25,6 +25,8 @@ class FindingKind(StrEnum):
     NOT_FINITE = "not finite"
     WRONG_NAMES = "wrong names"
     WRONG_DECIMATION = "wrong decimation"
+    START_VALUE = "wrong start value"
+    NO_CONSTANT_START = "no constant start"
     UNEXPLAINED = "unexplained difference"
     DETACHED = "detached"
     CONSTANT_OUTPUT = "constant output"
@@ -32,11 +34,12 @@ class FindingKind(StrEnum):
     UNUSED = "unused"
     FROZEN = "frozen"
     CARRIED = "carried"
+    NO_RESET_SEEN = "no reset seen"
 
     @property
     def usual_severity(self) -> Severity:
         """The default severity of findings of this kind."""
-        if self in (FindingKind.UNUSED, FindingKind.FROZEN, FindingKind.CARRIED):
+        if self in (FindingKind.UNUSED, FindingKind.FROZEN, FindingKind.CARRIED, FindingKind.NO_RESET_SEEN):
             return Severity.INFO
         if self in (FindingKind.DETACHED, FindingKind.CONSTANT_OUTPUT, FindingKind.NOT_OBSERVED):
             return Severity.WARNING

@@ -6,6 +6,7 @@ from exploy.diagnosis.check import diagnose
 from exploy.diagnosis.detectors.randomness import in_words
 from exploy.diagnosis.diagnosis import Diagnosis
 from exploy.diagnosis.evidence.experiments import Experiments
+from exploy.diagnosis.reset_starts import MemoryStarts
 from exploy.environment.actor import ExportableActor
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import RandomOperatorError, UnregisteredStateError
@@ -32,7 +33,7 @@ def require_deterministic(program: Program, allow_random: bool) -> None:
 
 
 def require_no_errors(
-    env: ExportableEnvironment, actor: ExportableActor, program: Program, allow_random: bool
+    env: ExportableEnvironment, actor: ExportableActor, program: Program, allow_random: bool, starts: MemoryStarts
 ) -> Diagnosis:
     """Check a captured environment, undo the steps of the check, and raise if there are errors.
 
@@ -40,7 +41,7 @@ def require_no_errors(
         UnregisteredStateError: With the printed findings.
     """
     with Experiments(env, actor).trial():
-        diagnosis = diagnose(env, actor, program, allow_random=allow_random)
+        diagnosis = diagnose(env, actor, program, allow_random=allow_random, starts=starts)
     if diagnosis.errors:
         raise UnregisteredStateError(f"{diagnosis}\nNothing was written.", diagnosis)
     return diagnosis

@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,22 @@ from exploy.backends.registry import backend_for
 from exploy.capture.program import Program
 from exploy.contract import STEP_COUNT, Contract
 from exploy.description.summary import frozen_line
+from exploy.diagnosis.reset_starts import InitialMemory, MemoryStarts
 from exploy.driver.environment_source import EnvironmentOptions, EnvironmentSource
 from exploy.driver.export_result import ExportResult, Verification
 from exploy.driver.output_file import validated_file, validated_target
 from exploy.driver.run_export import WrittenFile, run_export
 from exploy.environment.actor import make_exportable_actor
 from exploy.environment.exportable_environment import ExportableEnvironment
-from exploy.errors import ExployWarning, FrozenTensorWarning, InferredMemoryWarning, UnusedInputWarning
+from exploy.errors import (
+    ExployWarning,
+    FrozenTensorWarning,
+    InferredMemoryWarning,
+    NoResetSeenWarning,
+    UnusedInputWarning,
+)
 from exploy.live.location import is_internal
+from exploy.verify.start_values import RESET_WITHIN
 
 
 class ExportMode(Enum):
@@ -42,7 +49,8 @@ def export(
     strict: bool = True,
     model_source: dict[str, Any] | None = None,
     golden_trace: bool = True,
-    initial_memory: Mapping[str, torch.Tensor] | None = None,
+    initial_memory: InitialMemory = "reset",
+    reset_within: int = RESET_WITHIN,
     verify_program: bool = True,
     verify_environment: bool = True,
     infer_memory: bool = False,
@@ -65,7 +73,9 @@ def export(
             steps of the check are undone, except for state that only the simulator can access.
         model_source: The origin of the policy, stored in the file.
         golden_trace: Store some steps in the file, for its self-test on the robot.
-        initial_memory: Start values of memories by name, instead of their current values.
+        initial_memory: Start values of memories: "reset" for the values after a reset of the environment, "found" for
+            the current values, or values by memory name, in which case all others are those after a reset.
+        reset_within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
         verify_program: Check the file against the captured program.
         verify_environment: Check the file against the live environment, with other values of its inputs.
         infer_memory: Register tensors that one policy step writes and the next one reads as Memories, with a warning.
@@ -82,7 +92,13 @@ def export(
     writer = backend_for(path, backend, **backend_options)
     target = validated_file(path, writer.suffix)
     options = EnvironmentOptions(
-        model_source, dict(initial_memory or {}), verify_program, verify_environment, strict, infer_memory, allow_random
+        model_source,
+        MemoryStarts.of(initial_memory, reset_within, others_from_reset=True),
+        verify_program,
+        verify_environment,
+        strict,
+        infer_memory,
+        allow_random,
     )
     source = EnvironmentSource(env, make_exportable_actor(actor), options)
     written = run_export(source, writer, target, golden_trace=golden_trace, verbose=verbose)
@@ -102,7 +118,8 @@ def export_environment_as_onnx(
     *,
     target_onnxruntime: str | None = None,
     golden_trace: bool = True,
-    initial_memory: Mapping[str, torch.Tensor] | None = None,
+    initial_memory: InitialMemory = None,
+    reset_within: int = RESET_WITHIN,
     verify_program: bool = True,
     verify_environment: bool = True,
     strict: bool = False,
@@ -127,7 +144,9 @@ def export_environment_as_onnx(
         target_onnxruntime: The release of onnxruntime on the robot, such as "1.20". The default opset and IR versions
             are lowered to versions that it supports. An explicit version that is too new for it is an error.
         golden_trace: Store some steps of inputs and outputs in the file, for its self-test on the robot.
-        initial_memory: Start values of memories by name, instead of their current values.
+        initial_memory: Start values of memories by name, instead of their current values; or "reset" for the values
+            after a reset of the environment.
+        reset_within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
         verify_program: Check the file against the captured program.
         verify_environment: Check the file against the live environment, with other values of its inputs.
         strict: Check the environment first, as `exploy.check_environment()` does, and raise if there are errors. The
@@ -145,7 +164,13 @@ def export_environment_as_onnx(
     opset_version, ir_version = versions_for(target_onnxruntime, opset_version, ir_version)
     exporter = OnnxEnvironmentExporter(env, actor, opset_version, ir_version, verbose)
     options = EnvironmentOptions(
-        model_source, dict(initial_memory or {}), verify_program, verify_environment, strict, infer_memory, allow_random
+        model_source,
+        MemoryStarts.of(initial_memory, reset_within, others_from_reset=False),
+        verify_program,
+        verify_environment,
+        strict,
+        infer_memory,
+        allow_random,
     )
     return exporter._export(validated_target(path, filename, OnnxBackend.suffix), options, golden_trace)
 
@@ -248,6 +273,7 @@ def _warn(source: EnvironmentSource, contract: Contract) -> None:
         (UnusedInputWarning, _unused_line(unused)),
         (InferredMemoryWarning, source.inferred.line() if source.inferred is not None else None),
         (FrozenTensorWarning, frozen_line(contract)),
+        (NoResetSeenWarning, source.no_reset),
     ]
     for category, text in texts:
         if text:

@@ -1,7 +1,7 @@
 """An environment and its actor as the source of an export."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from exploy.description.metadata import build_metadata
 from exploy.diagnosis.diagnosis import Diagnosis
 from exploy.diagnosis.inferred_memories import InferredMemories
 from exploy.diagnosis.requirements import require_deterministic, require_no_errors
+from exploy.diagnosis.reset_starts import MemoryStarts, with_starts_of_reset
 from exploy.environment.actor import ExportableActor
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.validation import validated_decimation
@@ -30,7 +31,7 @@ class EnvironmentOptions:
 
     Args:
         model_source: The origin of the policy, stored in the file.
-        initial_memory: Start values of memories by name, instead of their current values.
+        starts: Where the start values of memories come from.
         verify_program: Check the file against the captured program.
         verify_environment: Check the file against the live environment, with other values of its inputs.
         strict: Check the environment first, and raise if there are errors.
@@ -39,7 +40,7 @@ class EnvironmentOptions:
     """
 
     model_source: dict[str, Any] | None = None
-    initial_memory: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    starts: MemoryStarts = field(default_factory=MemoryStarts)
     verify_program: bool = True
     verify_environment: bool = True
     strict: bool = False
@@ -64,6 +65,7 @@ class EnvironmentSource:
         self._options = options
         self.diagnosis: Diagnosis | None = None
         self.inferred: InferredMemories | None = None
+        self.no_reset: str | None = None
 
     @property
     def decimation(self) -> int:
@@ -90,15 +92,17 @@ class EnvironmentSource:
         options, program = self._options, self.capture_once()
         if options.infer_memory and self.inferred is not None:
             program = self.inferred.register(program, self.capture_once)
+        with evaluation_mode(self._modules()):
+            program, self.no_reset = with_starts_of_reset(program, self._env, self._actor, options.starts)
         if options.strict:
-            self.diagnosis = require_no_errors(self._env, self._actor, program, options.allow_random)
+            self.diagnosis = require_no_errors(self._env, self._actor, program, options.allow_random, options.starts)
         require_deterministic(program, options.allow_random)
         return program
 
     def capture_once(self) -> Program:
         """Capture the environment in its current state."""
         with evaluation_mode(self._modules()):
-            return capture(self._env, self._actor, self._options.initial_memory)
+            return capture(self._env, self._actor, self._options.starts.given)
 
     def program_for_trace(self, program: Program) -> Program:
         """The program itself."""

@@ -98,6 +98,17 @@ class ExportableEnvironment(ABC):
     def observations_reset(self) -> torch.Tensor:
         """The observations of the current state; used at the start of an evaluation and after a reset."""
 
+    def reset(self) -> None:
+        """Reset the environment to the start of an episode, as training does; optional.
+
+        The start values of memories are found by it. Without it, the environment is stepped until `step()` reports a
+        reset.
+
+        Raises:
+            NotImplementedError: If the subclass does not implement it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement reset().")
+
     def register_command_update(self, command_update: Callable[[], None]) -> None:
         """Register a function that updates commands, called before observations are computed.
 
@@ -112,3 +123,8 @@ class ExportableEnvironment(ABC):
     def command_updates(self) -> list[Callable[[], None]]:
         """The registered command updates, in order."""
         return list(self._command_updates)
+
+
+def has_reset(env: ExportableEnvironment) -> bool:
+    """Return whether an environment implements the optional `reset()`."""
+    return type(env).reset is not ExportableEnvironment.reset

@@ -6,7 +6,9 @@ from typing import Any
 
 import torch
 
+from exploy.environment.components import Input, Output
 from exploy.environment.context_manager import ContextManager
+from exploy.errors import ActorError
 
 
 def gradient_mode(tensors: Iterable[torch.Tensor]) -> contextlib.AbstractContextManager[Any]:
@@ -20,5 +22,12 @@ def gradient_mode(tensors: Iterable[torch.Tensor]) -> contextlib.AbstractContext
 
 def gradient_mode_of(manager: ContextManager) -> contextlib.AbstractContextManager[Any]:
     """The gradient mode for an environment, based on its registered tensors; see `gradient_mode()`."""
-    components = (*manager.get_input_components(), *manager.get_output_components())
-    return gradient_mode(item.fetch() for item in components)
+    components: list[Input | Output] = [*manager.get_input_components(), *manager.get_output_components()]
+    return gradient_mode(tensor for item in components if (tensor := _fetched(item)) is not None)
+
+
+def _fetched(component: Input | Output) -> torch.Tensor | None:
+    try:
+        return component.fetch()
+    except ActorError:
+        return None  # the actor has dropped its state

@@ -76,7 +76,7 @@ def from_environment(
     from exploy.diagnosis.check import check_environment
     from exploy.environment.actor import make_exportable_actor
     from exploy.live.evaluation_mode import evaluation_mode
-    from exploy.verify.closed_loop import ClosedLoop
+    from exploy.verify.closed_loop import ClosedLoop, RunLength
     from exploy.verify.session_wrapper import SessionWrapper
 
     file = ModelFile.load(path)
@@ -93,7 +93,7 @@ def from_environment(
     tally = Tally(_TOLERANCE, _TOLERANCE, keep)
     loop = ClosedLoop(env, env.context_manager(), recorded, exportable, tally, 0, watch=lambda step: None)
     with evaluation_mode([exportable, *env.context_manager().modules]):
-        loop.run(steps, after_step)
+        loop.run(RunLength(steps), after_step)
     return _content(
         path,
         file,
@@ -107,8 +107,13 @@ def from_environment(
             for name, compared in seen.items()
         ],
         not_compared={name: why for name, why in tally.not_compared.items() if name not in seen},
-        diagnosis=check_environment(env, actor),
+        diagnosis=check_environment(env, actor, initial_memory=_stored_starts(file.contract)),
     )
+
+
+def _stored_starts(contract: Contract) -> dict[str, Any]:
+    """The start values in the file; the evaluation has compared them with those after resets."""
+    return {memory.name: memory.initial_value() for memory in contract.memories if not memory.carried}
 
 
 class _Recorded:

@@ -1,8 +1,9 @@
 """Evaluation of exported files against the environment that they were made from."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
+import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import Progress
@@ -11,60 +12,78 @@ from exploy.environment.context_manager import ContextManager
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import InvalidEnvironmentError
 from exploy.live.evaluation_mode import evaluation_mode
-from exploy.verify.closed_loop import ClosedLoop, has_terminal
+from exploy.verify.closed_loop import ClosedLoop, RunLength, has_terminal
 from exploy.verify.frozen_notes import FrozenNotes
 from exploy.verify.session_wrapper import SessionWrapper
 from exploy.verify.tally import Tally
 
 _WIDTH_WITHOUT_TERMINAL = 140
+_ROUNDINGS = 10
 
 
 def evaluate(
     env: ExportableEnvironment,
     context_manager: ContextManager,
     session_wrapper: SessionWrapper,
-    num_steps: int,
+    num_steps: int | None = None,
     verbose: bool = True,
     reset_from_onnx_counter_steps: int | None = 50,
     atol: float = 1e-05,
     rtol: float = 1e-05,
     pause_on_failure: bool = True,
+    *,
+    num_episodes: int | None = None,
+    max_episode_steps: int | None = None,
+    allow_uncompared: Collection[str] = (),
 ) -> tuple[bool, torch.Tensor]:
     """Step environment and file side by side, and compare observations, actions, outputs and memories.
 
-    The memory outputs of the file are fed back to its memory inputs. An environment that calls the hooks given to
-    `register_evaluation_hooks()` is compared at every sub-step. Without these calls it is compared at the policy rate,
-    and outputs that read new inputs at sub-steps are listed as not compared. After a reset, the memories are copied
-    from the environment. The environment is stepped, but its tensors are not written.
+    Everything is compared at every rate at which the file computes it. Sub-steps are seen by the hooks given to
+    `register_evaluation_hooks()`, or else by the functions that `step()` and `apply_actions()` share. What cannot be
+    seen counts as not compared, and the result is False.
+
+    The memory outputs of the file are fed back to its memory inputs. The run begins with the memories of the
+    environment. After each reset in the run, the file starts from its stored values, as on the robot. An error beyond
+    the tolerance passes if rounding explains it: if it is a small multiple of the effect of disturbing the inputs and
+    memories by one unit in the last place. The environment is stepped, but its tensors are not written.
 
     Args:
         env: The environment to run.
         context_manager: Its components.
         session_wrapper: The file. If it has no actor, the environment is stepped with the actions of the file.
-        num_steps: Number of policy steps; 1 or more.
+        num_steps: Number of policy steps; 1 or more. Not needed if `num_episodes` is given.
         verbose: Print progress and a table. A failed evaluation always prints its table.
         reset_from_onnx_counter_steps: Number of steps after which the memories are copied from the environment,
             so that rounding errors do not add up; 0 or None for never.
         atol: Absolute tolerance.
         rtol: Relative tolerance.
         pause_on_failure: Wait for Enter after the first step that differs, if there is a terminal.
+        num_episodes: Number of episodes after which the run ends.
+        max_episode_steps: Number of policy steps after which an episode ends if the environment was not reset before;
+            the environment is then reset if it implements `reset()`. Needed with `num_episodes` unless `num_steps` is
+            given.
+        allow_uncompared: Outputs that need not be compared, such as those that random numbers reach.
 
     Returns:
-        Whether everything that was compared agrees (False if nothing was compared), and the last observations.
+        Whether the file agrees: True if everything was compared and nothing differs. And the last observations.
 
     Raises:
-        InvalidEnvironmentError: If the number of steps is not positive.
+        InvalidEnvironmentError: If a number of steps or episodes is missing or not positive.
         FileFormatError: If the file does not belong to the environment.
     """
-    _require_positive_counts(num_steps, reset_from_onnx_counter_steps)
+    length = _validated_length(num_steps, num_episodes, max_episode_steps)
+    _require_not_negative(reset_from_onnx_counter_steps)
     actor = session_wrapper.get_actor()
-    tally = Tally(atol, rtol)
+    precision = _precision([*context_manager.modules, *([actor] if actor is not None else [])])
+    is_coarse = precision > float(np.finfo(np.float32).eps)
+    rtol = max(rtol, _ROUNDINGS * precision) if is_coarse else rtol
+    tally = Tally(atol, rtol, by_largest=is_coarse, allow_uncompared=allow_uncompared)
     watch = FrozenNotes(env, session_wrapper)
     loop = ClosedLoop(env, context_manager, session_wrapper, actor, tally, reset_from_onnx_counter_steps or 0, watch)
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     modules = [*context_manager.modules, *([actor] if actor is not None else [])]
     with Progress(console=console, transient=True, disable=not (verbose and console.is_terminal)) as progress:
-        task = progress.add_task("evaluating", total=num_steps)
+        task = progress.add_task("evaluating", total=length.steps)
         pause = _pause(tally, watch, progress) if pause_on_failure and has_terminal() else None
 
         def after_step(step: int) -> None:
@@ -73,20 +92,36 @@ def evaluate(
                 pause(step)
 
         with evaluation_mode(modules):
-            observations = loop.run(num_steps, after_step)
+            observations = loop.run(length, after_step)
     if verbose or not tally.ok:
         watch.print(console, tally.ok)
-        tally.print(console, num_steps)
+        tally.print(console, loop.steps)
     return tally.ok, observations
 
 
-def _require_positive_counts(num_steps: int, reseed_every: int | None) -> None:
-    if num_steps < 1:
-        raise InvalidEnvironmentError(f"evaluate() needs num_steps of 1 or more, got {num_steps}.")
+def _validated_length(num_steps: int | None, num_episodes: int | None, max_episode_steps: int | None) -> RunLength:
+    given = {"num_steps": num_steps, "num_episodes": num_episodes, "max_episode_steps": max_episode_steps}
+    for name, number in given.items():
+        if number is not None and number < 1:
+            raise InvalidEnvironmentError(f"evaluate() needs {name} of 1 or more, got {number}.")
+    if num_steps is not None:
+        return RunLength(num_steps, num_episodes, max_episode_steps)
+    if num_episodes is None or max_episode_steps is None:
+        raise InvalidEnvironmentError("evaluate() needs num_steps, or num_episodes and max_episode_steps.")
+    return RunLength(num_episodes * max_episode_steps, num_episodes, max_episode_steps)
+
+
+def _require_not_negative(reseed_every: int | None) -> None:
     if reseed_every is not None and reseed_every < 0:
         raise InvalidEnvironmentError(
             f"reset_from_onnx_counter_steps must be positive, or 0 or None for never; got {reseed_every}."
         )
+
+
+def _precision(modules: Iterable[torch.nn.Module]) -> float:
+    """The coarsest relative resolution of the floats that modules compute with."""
+    tensors = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
+    return max((torch.finfo(item.dtype).eps for item in tensors if item.is_floating_point()), default=0.0)
 
 
 def _pause(tally: Tally, watch: FrozenNotes, progress: Progress) -> Callable[[int], None]:

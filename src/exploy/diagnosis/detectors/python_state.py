@@ -1,5 +1,7 @@
 """Findings about Python numbers, flags and strings that the pipeline reads and that change between steps."""
 
+import types
+
 import torch
 
 from exploy.capture.capture import capture
@@ -7,8 +9,11 @@ from exploy.diagnosis.evidence.experiments import Results, same_results
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.environment.components import Input, Memory
-from exploy.live.calls import Calls, counted_calls, reading_line
+from exploy.live.attribute_paths import BOOKKEEPING
+from exploy.live.attribute_reads import codes_of_class, reading_line
+from exploy.live.object_graph import walk
 from exploy.live.snapshot import Snapshot
+from exploy.live.stage_functions import codes_called_by
 
 _MAX_TRIALS = 200
 _MAX_CAPTURES = 8
@@ -35,10 +40,10 @@ def python_findings(examination: Examination) -> list[Finding]:
         ]
         if not guilty:
             return []
-        calls = _calls(examination)
+        codes = _codes(examination)
         return [
             _finding(
-                examination, attr_path, reading_line(calls, _attribute(attr_path)), index < _MAX_CAPTURES, snapshot
+                examination, attr_path, reading_line(codes, _attribute(attr_path)), index < _MAX_CAPTURES, snapshot
             )
             for index, attr_path in enumerate(guilty)
         ]
@@ -63,10 +68,13 @@ def _finding(examination: Examination, attr_path: str, where: str, may_capture: 
     return Finding.of(FindingKind.PYTHON_STATE, attr_path, f"{what}; the file keeps {before!r}", where, suggestion)
 
 
-def _calls(examination: Examination) -> Calls:
-    with examination.experiments.trial(), counted_calls() as calls:
-        examination.experiments.policy_step()
-    return calls
+def _codes(examination: Examination) -> list[types.CodeType]:
+    """The functions that a policy step calls, then all others of the environment's classes and the actor's."""
+    experiments = examination.experiments
+    with experiments.trial():
+        called = codes_called_by(experiments.policy_step)
+    kinds = dict.fromkeys(type(item.value) for item in walk(experiments.roots, skip=BOOKKEEPING))
+    return [*called, *(code for kind in kinds for code in codes_of_class(kind))]
 
 
 def _attribute(attr_path: str) -> str:

@@ -12,7 +12,7 @@ from exploy.environment.tensor_copies import to_numpy
 from exploy.environment.validation import validated_tensor
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.live.python_values import PythonValues
-from exploy.verify.closed_loop import ClosedLoop, step_environment
+from exploy.verify.closed_loop import ClosedLoop, RunLength, step_environment
 from exploy.verify.export_checks import TOLERANCE
 from exploy.verify.frozen_watch import FrozenChange, FrozenWatch
 from exploy.verify.tally import Tally
@@ -50,7 +50,7 @@ class Evidence:
     steps: int = 0
     resets: int = 0
     sub_steps: list[int] = field(default_factory=list)
-    has_hooks: bool = False
+    sees_sub_steps: bool = False
     changes: dict[str, Change] = field(default_factory=dict)
     not_finite: dict[str, NotFinite] = field(default_factory=dict)
     python_before: dict[str, object] = field(default_factory=dict)
@@ -82,9 +82,20 @@ def step_and_watch(
     try:
         if stepped is not None:
             env, actor, tally = experiments.env, experiments.actor, evidence.tally
-            loop = ClosedLoop(env, env.context_manager(), stepped, actor, tally, 1, watcher.look, watch_closely=True)
-            experiments.observations = loop.run(steps, watcher.after_step)
-            evidence.resets, evidence.sub_steps, evidence.has_hooks = loop.resets, loop.sub_steps, loop.has_hooks
+            loop = ClosedLoop(
+                env,
+                env.context_manager(),
+                stepped,
+                actor,
+                tally,
+                reseed_every=1,
+                watch=watcher.look,
+                watch_closely=True,
+                starts_stored=False,
+            )
+            experiments.observations = loop.run(RunLength(steps), watcher.after_step)
+            evidence.resets, evidence.sub_steps = loop.resets, loop.sub_steps
+            evidence.sees_sub_steps = loop.sees_sub_steps
         else:
             _step_alone(experiments, steps, watcher)
     except Exception as error:

@@ -1,0 +1,119 @@
+"""Which functions of user code run in one stage of an environment, and in no other."""
+
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from exploy.live.interception import intercepted
+from exploy.live.location import calling_codes, is_user_code
+
+
+@dataclass(frozen=True)
+class StageFunction:
+    """A function that only one stage calls.
+
+    Args:
+        code: The code of the function.
+        calls: How often one run of the stage calls it.
+        does_all: Whether all torch operators of the stage run inside of it.
+    """
+
+    code: types.CodeType
+    calls: int
+    does_all: bool
+
+
+def functions_of_stages(
+    stages: Mapping[str, Callable[[], object]], methods: Mapping[str, object], restart: Callable[[], None]
+) -> dict[str, list[StageFunction]]:
+    """The functions that only one stage calls, for each stage, outermost first.
+
+    Functions are found by the torch operators that they call, directly or not, and without a profiler. A stage's own
+    method is found even if it calls no operator.
+
+    Args:
+        stages: Functions that run the stages, in their order.
+        methods: The method that user code implements for a stage, by stage.
+        restart: Puts everything back, so that the stages can be run once more.
+
+    Raises:
+        Exception: Whatever the stages raise.
+    """
+    found = {name: _callers(stage, methods.get(name)) for name, stage in stages.items()}
+    restart()
+    candidates = {
+        name: [
+            code for code in callers.codes if not any(code in found[other].codes for other in found if other != name)
+        ]
+        for name, callers in found.items()
+    }
+    counts = _calls([code for codes in candidates.values() for code in codes], stages)
+    return {
+        name: [
+            StageFunction(code, counts[name][code], code in found[name].of_all) for code in codes if counts[name][code]
+        ]
+        for name, codes in candidates.items()
+    }
+
+
+def codes_called_by(function: Callable[[], object]) -> list[types.CodeType]:
+    """The functions of user code that call torch operators while a function runs, outermost first.
+
+    Raises:
+        Exception: Whatever the function raises.
+    """
+    return list(_callers(function, None).codes)
+
+
+class _Callers(TorchDispatchMode):
+    """Notes the functions of user code inside of which torch operators are called."""
+
+    def __init__(self, method: object) -> None:
+        super().__init__()
+        code = getattr(inspect.unwrap(method), "__code__", None) if callable(method) else None
+        own = [code] if isinstance(code, types.CodeType) and is_user_code(code) else []
+        self.codes: dict[types.CodeType, None] = dict.fromkeys(own)
+        self.of_all: set[types.CodeType] | None = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Note who calls an operator, and run it."""
+        callers = calling_codes()
+        self.codes.update(dict.fromkeys(callers))
+        self.of_all = set(callers) if self.of_all is None else self.of_all.intersection(callers)
+        return func(*args, **(kwargs or {}))
+
+
+@dataclass(frozen=True)
+class _Found:
+    codes: dict[types.CodeType, None]
+    of_all: set[types.CodeType]
+
+
+def _callers(stage: Callable[[], object], method: object) -> _Found:
+    outside = set(calling_codes())
+    with _Callers(method) as callers:
+        stage()
+    codes = {code: None for code in callers.codes if code not in outside}
+    return _Found(codes, (callers.of_all or set()) - outside)
+
+
+def _calls(
+    codes: list[types.CodeType], stages: Mapping[str, Callable[[], object]]
+) -> dict[str, dict[types.CodeType, int]]:
+    """How often each stage calls each function."""
+    counts: dict[types.CodeType, int] = dict.fromkeys(codes, 0)
+    found: dict[str, dict[types.CodeType, int]] = {}
+
+    def count(code: types.CodeType) -> None:
+        counts[code] += 1
+
+    with intercepted(codes, count, lambda code: None):
+        for name, stage in stages.items():
+            before = dict(counts)
+            stage()
+            found[name] = {code: counts[code] - before[code] for code in codes}
+    return found

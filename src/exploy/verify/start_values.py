@@ -1,0 +1,89 @@
+"""The values that memories have after a reset of the environment."""
+
+import numpy as np
+import torch
+
+from exploy.environment.actor import ExportableActor
+from exploy.environment.components import Memory
+from exploy.environment.exportable_environment import ExportableEnvironment, has_reset
+from exploy.environment.tensor_copies import to_numpy
+from exploy.environment.validation import validated_tensor
+from exploy.errors import ActorError
+from exploy.live.gradient_mode import gradient_mode_of
+from exploy.verify.closed_loop import same_values, step_environment
+from exploy.verify.step_functions import find_step_functions
+from exploy.verify.step_observer import Readers, Reading, StepObserver
+from exploy.verify.stepped import Values
+
+RESET_WITHIN = 500
+
+
+class Resets:
+    """Resets an environment and reads its memories: those of the actor excepted, which `actor.reset()` resets.
+
+    Args:
+        env: The environment; it is really reset and stepped.
+        actor: The actor, which steps it.
+        within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
+    """
+
+    def __init__(self, env: ExportableEnvironment, actor: ExportableActor, within: int = RESET_WITHIN):
+        self._env = env
+        self._actor = actor
+        self._within = within
+        self._readers = Readers(self._read_inputs, self._read_memories, dict)
+        self._functions = find_step_functions(env, actor)
+
+    def values(self) -> Values | None:
+        """Reset the environment and return the value of each memory before the first observations, by memory name.
+
+        Returns:
+            The values; None if no reset was seen.
+
+        Raises:
+            Exception: Whatever the environment raises.
+        """
+        observer = StepObserver(self._env, self._readers, lambda: None)
+        manager = self._env.context_manager()
+        with observer.watching(self._functions, lambda: None), gradient_mode_of(manager):
+            if not self._reset(observer):
+                return None
+            return self._start(observer.readings())
+
+    def _reset(self, observer: StepObserver) -> bool:
+        if has_reset(self._env):
+            observer.begin_step()
+            self._env.reset()
+            self._reset_actor()
+            return True
+        observations = validated_tensor(self._env, "observations_reset")
+        for _ in range(self._within):
+            observer.begin_step()
+            observations, done = step_environment(self._env, self._actor(observations))
+            if done or observer.was_reset:
+                self._reset_actor()
+                return True
+        return False
+
+    def _start(self, readings: list[Reading]) -> Values:
+        """The memories at the first computation of observations since the reset; as they are if there was none."""
+        now = self._readers.reading()
+        since = [item for item in readings if same_values(item.inputs, now.inputs)]
+        return since[0].memories if since else now.memories
+
+    def _reset_actor(self) -> None:
+        actions = self._env.empty_actions()
+        self._actor.reset(torch.ones(actions.shape[0], dtype=torch.bool, device=actions.device))
+
+    def _read_inputs(self) -> Values:
+        inputs = self._env.context_manager().get_input_components()
+        return {item.input_name: to_numpy(item.fetch()) for item in inputs if not isinstance(item, Memory)}
+
+    def _read_memories(self) -> Values:
+        values: dict[str, np.ndarray] = {}
+        for memory in self._env.context_manager().get_memory_components():
+            try:
+                values[memory.name] = memory.value_numpy
+            except ActorError:
+                continue  # the actor has dropped its state
+        return values
