@@ -49,6 +49,7 @@ class SessionWrapper:
         self._contract = read_contract(self._session)
         self._inputs = {item.name: item for item in self._session.get_inputs()}
         self._outputs = {item.name: item for item in self._session.get_outputs()}
+        self._dtypes = {name: np.dtype(NUMPY_TYPES.get(item.type, np.float32)) for name, item in self._inputs.items()}
         self._results: dict[str, np.ndarray] = {}
         self.reset()
 
@@ -140,13 +141,14 @@ class SessionWrapper:
 
     def _validated(self, name: str, value: Any) -> np.ndarray:
         expected = self._inputs[name]
-        dtype = np.dtype(NUMPY_TYPES.get(expected.type, np.float32))
-        wanted = f"shape {tuple(expected.shape)} and type {dtype}"
+        dtype = self._dtypes[name]
         try:
-            array = value.detach().cpu().numpy() if hasattr(value, "detach") else _array(value, dtype)
+            array: np.ndarray = value.detach().cpu().numpy() if hasattr(value, "detach") else _array(value, dtype)
         except (TypeError, ValueError, OverflowError) as error:
+            wanted = f"shape {tuple(expected.shape)} and type {dtype}"
             raise RuntimeInputError(f"Input {name!r} must be an array of {wanted}: {error}.") from error
         if not _fits(array.shape, expected.shape) or array.dtype != dtype:
+            wanted = f"shape {tuple(expected.shape)} and type {dtype}"
             raise RuntimeInputError(
                 f"Input {name!r} must have {wanted}, got shape {array.shape} and type {array.dtype}."
             )
