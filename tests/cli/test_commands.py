@@ -138,11 +138,53 @@ def test_export_writes_a_file_that_verify_agrees_with(tmp_path: Path) -> None:
     target = tmp_path / "new" / "policy.onnx"
     result = run_installed("export", f"{FACTORIES}:robot", "-o", target, "--target-onnxruntime", "1.20")
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "verified against the captured program and the live environment" in result.stdout
+    assert "comparisons with the captured program and the live environment" in result.stdout
     assert Controller.load(target).contract.provenance.ir_version == 10
     verified = run("verify", target, f"{FACTORIES}:robot", "--steps", 40)
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert "agrees: the file behaves like the environment (560 comparisons over 40 policy steps)" in verified.stdout
+
+
+def test_what_could_not_be_compared_is_incomplete_and_exits_with_three(tmp_path: Path) -> None:
+    policy, page = tmp_path / "policy.onnx", tmp_path / "report.html"
+    exported = run("export", f"{FACTORIES}:sampling_robot", "-o", policy, "--allow-random")
+    assert exported.returncode == 3 and policy.is_file(), exported.stdout + exported.stderr
+    assert "incomplete: " in exported.stdout and "not compared: actions" in exported.stdout
+    random = Controller.load(policy).contract.random_outputs
+    allowed = [word for name in random for word in ("--allow-uncompared", name)]
+    assert run("export", f"{FACTORIES}:sampling_robot", "-o", policy, "--allow-random", *allowed).returncode == 0
+    verified = run("verify", policy, f"{FACTORIES}:sampling_robot", "--steps", 5)
+    assert verified.returncode == 3 and verified.stdout.startswith("incomplete: obs, actions, joint_targets")
+    reported = run("report", policy, f"{FACTORIES}:sampling_robot", "-o", page, "--steps", 5)
+    assert reported.returncode == 3 and reported.stdout.startswith("incomplete: obs, actions, joint_targets")
+    assert "<title>incomplete: policy.onnx</title>" in page.read_text(encoding="utf-8")
+
+
+def test_verify_takes_tolerances(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.onnx"
+    assert run("export", f"{FACTORIES}:forgetful_robot", "-o", policy, "--no-strict").returncode == 0
+    assert run("verify", policy, f"{FACTORIES}:forgetful_robot", "--steps", 5).returncode == 1
+    assert run("verify", policy, f"{FACTORIES}:forgetful_robot", "--steps", 5, "--atol", 100).returncode == 0
+
+
+def test_start_values_are_taken_from_a_reset_or_given_by_name(tmp_path: Path) -> None:
+    def start(*options: str) -> list[float]:
+        path = tmp_path / "policy.onnx"
+        result = run("export", f"{FACTORIES}:moved_robot", "-o", path, *options)
+        assert result.returncode == 0, result.stdout + result.stderr
+        memories = {memory.name: memory.initial_value() for memory in Controller.load(path).contract.memories}
+        return [round(float(value), 3) for value in memories["last"].reshape(-1)]
+
+    assert start() == start("--initial-memory", "reset") == [0.0, 0.0, 0.0]
+    assert start("--initial-memory", "found", "--no-strict") != [0.0, 0.0, 0.0]
+    assert start("--initial-memory", "last=[[1, 2, 3]]") == [1.0, 2.0, 3.0]
+    shown = run("inspect", tmp_path / "policy.onnx").stdout
+    assert "memory last float32 [1, 3], starts from [1, 2, 3], registered" in shown
+    refused = run("export", f"{FACTORIES}:moved_robot", "--initial-memory", "found")
+    assert refused.returncode == 1 and "wrong start value" in refused.stdout
+    for wrong in ("later", "last=[1", "=1"):
+        result = run("export", f"{FACTORIES}:robot", "--initial-memory", wrong)
+        assert result.returncode == 2 and "--initial-memory" in result.stderr
 
 
 def test_export_refuses_a_forgotten_input_and_writes_nothing(tmp_path: Path) -> None:
@@ -329,7 +371,7 @@ def test_view_serves_the_graph_until_it_is_interrupted(policy: Path) -> None:
 def test_report_writes_a_page(policy: Path, tmp_path: Path) -> None:
     result = run_installed("report", policy, "-o", tmp_path / "report.html")
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "ok: The file agrees" in result.stdout
+    assert "agrees: the file behaves like the torch program" in result.stdout
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
@@ -338,7 +380,7 @@ def test_report_of_a_file_that_differs_exits_with_one(tmp_path: Path) -> None:
     assert run("export", f"{FACTORIES}:forgetful_robot", "-o", policy, "--no-strict").returncode == 0
     result = run("report", policy, f"{FACTORIES}:forgetful_robot", "-o", page, "--steps", 30)
     assert result.returncode == 1, result.stdout + result.stderr
-    assert "not ok: The file does not agree with the environment" in result.stdout
+    assert "differs: the file does not agree with the environment" in result.stdout
     text = page.read_text(encoding="utf-8")
     assert "unregistered input" in text and "env.vel" in text
 

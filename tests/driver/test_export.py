@@ -22,7 +22,12 @@ def test_the_result_names_the_file_its_contract_and_what_was_checked(
     verification = result.verification
     assert verification.program and verification.environment and verification.trace_ticks == 12
     printed = str(result)
-    for text in ("walk.onnx", "agrees with the captured program and the live environment", "joints.pos", "hip, knee"):
+    for text in (
+        "walk.onnx",
+        "comparisons with the captured program",
+        "joints.pos",
+        "hip, knee",
+    ):
         assert text in printed
 
 

@@ -58,7 +58,7 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Content:
 
 
 def test_a_good_file_is_called_good(good: Content) -> None:
-    assert good.ok and good.verdict == "The file agrees with the environment."
+    assert good.ok and good.verdict == "agrees: the file behaves like the environment (840 comparisons)."
     assert {output.name for output in good.outputs} >= {"obs", "actions", "joint_targets", "memory.last.out"}
     targets = next(output for output in good.outputs if output.name == "joint_targets")
     assert len(targets.ticks) == 240 and targets.elements == ("toe", "hip", "knee")
@@ -68,7 +68,7 @@ def test_a_good_file_is_called_good(good: Content) -> None:
 
 
 def test_a_forgotten_input_is_named_with_the_worst_step_and_element(bad: Content) -> None:
-    assert not bad.ok and bad.verdict.startswith("The file does not agree with the environment: obs")
+    assert not bad.ok and bad.verdict.startswith("differs: the file does not agree with the environment: obs")
     observations = next(output for output in bad.outputs if output.name == "obs")
     assert observations.worst is not None
     assert observations.errors[observations.ticks == observations.worst.tick] == observations.errors.max()

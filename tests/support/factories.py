@@ -32,6 +32,32 @@ def forgetful_robot():
     return env, make_actor(13, 3)
 
 
+def moved_robot():
+    """The robot in the middle of an episode."""
+    env, actor = robot()
+    env.prepare_export()
+    with torch.no_grad():
+        for _ in range(5):
+            env.step(torch.ones(1, 3))
+    return env, actor
+
+
+def sampling_robot():
+    """The robot with an actor that draws random numbers."""
+
+    class Sampling(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.linear = torch.nn.Linear(13, 3)
+
+        def forward(self, obs):
+            mean = self.linear(obs)
+            return mean + 0.1 * torch.randn_like(mean)
+
+    return Robot(), Sampling()
+
+
 def only_an_environment():
     """Not what is asked for."""
     return Robot()

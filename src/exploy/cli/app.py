@@ -31,6 +31,20 @@ PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY.ONNX", help="An expo
 Factory = Annotated[str, typer.Argument(metavar="MODULE:FACTORY", help=_FACTORY)]
 OptionalFactory = Annotated[str | None, typer.Argument(metavar="[MODULE:FACTORY]", help=_FACTORY)]
 Steps = Annotated[int, typer.Option(min=1, help="Number of policy steps.")]
+Tolerance = Annotated[float, typer.Option(min=0.0, help="Tolerance; an error that rounding explains passes as well.")]
+AllowUncompared = Annotated[
+    list[str] | None,
+    typer.Option("--allow-uncompared", metavar="OUTPUT", help="An output that need not be compared. May be repeated."),
+]
+InitialMemory = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--initial-memory",
+        metavar="reset|found|NAME=JSON",
+        help="Start values of memories: those after a reset, the current ones, or of one memory. May be repeated.",
+    ),
+]
+ResetWithin = Annotated[int, typer.Option(min=1, help="Policy steps to wait for a reset, without a reset().")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Threads = Annotated[int, typer.Option(min=1, max=256, help="Number of onnxruntime threads.")]
 
@@ -83,11 +97,17 @@ def inspect(policy: PolicyFile, as_json: AsJson = False) -> None:
 
 
 @app.command(**_example("exploy check my_project.export:make"))
-def check(factory: Factory, steps: Steps = 20, as_json: AsJson = False) -> None:
-    """Find problems that an export of an environment would have. Exit code 1 if a finding is above info."""
+def check(
+    factory: Factory,
+    steps: Steps = 20,
+    initial_memory: InitialMemory = None,
+    reset_within: ResetWithin = 500,
+    as_json: AsJson = False,
+) -> None:
+    """Find problems that an export of an environment would have. Exit code 1 if there is a finding above info."""
     from exploy.cli.check import run
 
-    run(factory, steps, as_json)
+    run(factory, steps, as_json, initial_memory or [], reset_within)
 
 
 @app.command(
@@ -103,6 +123,9 @@ def export(
     strict: Annotated[bool, typer.Option(help="Check the environment first, and stop on errors.")] = True,
     infer_memory: Annotated[bool, typer.Option("--infer-memory", help="Register missing memories.")] = False,
     allow_random: Annotated[bool, typer.Option("--allow-random", help="Allow random numbers in the actor.")] = False,
+    allow_uncompared: AllowUncompared = None,
+    initial_memory: InitialMemory = None,
+    reset_within: ResetWithin = 500,
     trace: Annotated[bool, typer.Option(help="Store a trace for the self-test of the file.")] = True,
     opset: Annotated[int, typer.Option(min=1, help="ONNX opset version.")] = 20,
     target_onnxruntime: Annotated[str | None, typer.Option(help="Release on the robot, e.g. 1.20.")] = None,
@@ -122,25 +145,46 @@ def export(
     common = {"golden_trace": trace, "opset_version": opset, "target_onnxruntime": target_onnxruntime}
     given = {"config": config, "agent": agent, "env": env, "vecnormalize": vecnormalize}
     ports = {"rate_hz": rate, "dynamic_batch": dynamic_batch, "obs_names": obs_names, "action_names": action_names}
+    for_environments = bool(infer_memory or allow_random or allow_uncompared or initial_memory)
     if library is not None:
         from exploy.cli.export_checkpoint import run as run_checkpoint
 
-        run_checkpoint(library.value, source, output, given, said or [], ports | common, infer_memory or allow_random)
+        run_checkpoint(library.value, source, output, given, said or [], ports | common, for_environments)
         return
     refused = [name for name, value in {**given, **ports, "set": said}.items() if value]
     if refused:
         raise typer.BadParameter(f"{', '.join(refused)}: only with --from, which exports a checkpoint.")
     from exploy.cli.export import run
 
-    run(source, output, strict=strict, infer_memory=infer_memory, allow_random=allow_random, **common)
+    run(
+        source,
+        output,
+        initial_memory or [],
+        strict=strict,
+        infer_memory=infer_memory,
+        allow_random=allow_random,
+        allow_uncompared=allow_uncompared or [],
+        reset_within=reset_within,
+        **common,
+    )
 
 
 @app.command(**_example("exploy verify policy.onnx", "exploy verify policy.onnx my_project.export:make"))
-def verify(policy: PolicyFile, factory: OptionalFactory = None, steps: Steps = 200) -> None:
-    """Compare a file against its environment, or its stored trace if none is given. Exit code 1 if it differs."""
+def verify(
+    policy: PolicyFile,
+    factory: OptionalFactory = None,
+    steps: Steps = 200,
+    atol: Tolerance = 1e-5,
+    rtol: Tolerance = 1e-5,
+    allow_uncompared: AllowUncompared = None,
+) -> None:
+    """Compare a file with its environment, or with the trace in the file.
+
+    Exit code 1 if it differs, 3 if something could not be compared.
+    """
     from exploy.cli.verify import run
 
-    run(policy, factory, steps)
+    run(policy, factory, steps, atol=atol, rtol=rtol, allow_uncompared=allow_uncompared or [])
 
 
 @app.command(**_example("exploy bench policy.onnx", "exploy bench policy.onnx --hz 1000"))
@@ -199,8 +243,14 @@ def report(
     factory: OptionalFactory = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     steps: Steps = 200,
+    atol: Tolerance = 1e-5,
+    rtol: Tolerance = 1e-5,
+    allow_uncompared: AllowUncompared = None,
 ) -> None:
-    """Write a report about a file to one HTML page that works offline. Exit code 1 if the file differs."""
+    """Write a report about a file as one HTML page that opens offline.
+
+    Exit code 1 if the file differs, 3 if something could not be compared.
+    """
     from exploy.cli.report import run
 
-    run(policy, factory, output, steps)
+    run(policy, factory, output, steps, atol=atol, rtol=rtol, allow_uncompared=allow_uncompared or [])

@@ -1,6 +1,7 @@
 """`exploy check`: finds problems that an export would have."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import typer
 from rich.console import Console
@@ -9,20 +10,29 @@ from rich.markup import escape
 from exploy.cli import factory
 from exploy.cli.console import output, print_json
 from exploy.cli.exit_codes import FOUND
+from exploy.cli.initial_memory import parse
 from exploy.diagnosis.diagnosis import Diagnosis
 
 
-def run(name: str, steps: int, as_json: bool) -> None:
+def run(name: str, steps: int, as_json: bool, initial_memory: Sequence[str], reset_within: int) -> None:
     """Check an environment. Exits with 1 if a finding is above info.
+
+    Args:
+        name: The factory of the environment.
+        steps: Number of policy steps to watch.
+        as_json: Print JSON.
+        initial_memory: The values of `--initial-memory`.
+        reset_within: Number of policy steps to wait for a reset.
 
     Raises:
         FactoryError: If the environment cannot be created.
     """
+    starts = parse(initial_memory)
     env, actor = factory.load(name)
     from exploy.diagnosis.check import check_environment
 
     with factory.users_code("The environment"):
-        diagnosis = check_environment(env, actor, steps)
+        diagnosis = check_environment(env, actor, steps, initial_memory=starts, reset_within=reset_within)
     if as_json:
         findings = [dataclasses.asdict(finding) for finding in diagnosis.findings]
         print_json({"ok": diagnosis.ok, "steps": diagnosis.steps, "findings": findings})

@@ -1,5 +1,6 @@
 """`exploy export`: exports an environment and its actor to one file."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,31 @@ from rich.markup import escape
 from exploy.cli import factory
 from exploy.cli.check import print_diagnosis
 from exploy.cli.console import output
-from exploy.cli.exit_codes import FOUND
+from exploy.cli.exit_codes import FOUND, INCOMPLETE
+from exploy.cli.initial_memory import parse
 from exploy.cli.inspect import ports_table
 from exploy.contract.formatting import format_rates
 from exploy.errors import OutputPathError, UnregisteredStateError
 from exploy.runtime.model_file import ModelFile
+from exploy.verify.verdict import Verdict
 
 
-def run(name: str, target: Path, **options: Any) -> None:
-    """Export, and print the ports of the file. Exits with 1 if the check finds errors in the environment.
+def run(name: str, target: Path, initial_memory: Sequence[str], **options: Any) -> None:
+    """Export, and print the ports of the file.
+
+    Exits with 1 if a check finds errors in the environment, and with 3 if something could not be compared; the file is
+    then written.
+
+    Args:
+        name: The factory of the environment.
+        target: The file to write.
+        initial_memory: The values of `--initial-memory`.
+        **options: Options of `exploy.export()`.
 
     Raises:
-        ExployError: If the export fails. No file is written then.
+        ExployError: If the export fails; nothing is written then.
     """
+    options["initial_memory"] = parse(initial_memory)
     if target.is_dir():
         raise OutputPathError(f"{target} is a folder. Pass the path of a file, such as {target / 'policy.onnx'}.")
     env, actor = factory.load(name)
@@ -31,13 +44,15 @@ def run(name: str, target: Path, **options: Any) -> None:
     console = output()
     try:
         with factory.users_code("The environment"), console.status("exporting and verifying"):
-            path = export(env, actor, target, **options).path
+            result = export(env, actor, target, **options)
     except UnregisteredStateError as error:
         print_diagnosis(console, error.diagnosis)
         console.print("No file was written. Use --no-strict to export anyway.", highlight=False)
         raise typer.Exit(FOUND) from None
-    unchecked = "" if options.get("strict") else " The environment was not checked for missing state (--no-strict)."
-    print_file(console, path, f"verified against the captured program and the live environment.{unchecked}")
+    unchecked = "" if options.get("strict") else "; the environment was not checked for missing state (--no-strict)"
+    print_file(console, result.path, f"{result.verification}{unchecked}")
+    if result.verification.verdict is Verdict.INCOMPLETE:
+        raise typer.Exit(INCOMPLETE)
 
 
 def print_file(console: Console, path: Path, verified: str) -> None:

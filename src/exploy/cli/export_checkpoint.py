@@ -12,7 +12,10 @@ from exploy.cli.export import print_file
 from exploy.errors import FactoryError, OutputPathError
 from exploy.trainers.registry import TRAINERS, Trainer
 
-_OPTIONS_OF_ENVIRONMENTS = "--infer-memory and --allow-random only work for environments. Remove them with --from."
+_OPTIONS_OF_ENVIRONMENTS = (
+    "--infer-memory, --allow-random, --allow-uncompared and --initial-memory only work for environments. Remove them "
+    "with --from."
+)
 
 
 def run(

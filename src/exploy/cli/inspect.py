@@ -10,7 +10,7 @@ from rich.table import Table
 
 from exploy.cli.console import output, print_json
 from exploy.contract import Contract
-from exploy.contract.formatting import format_elements, format_rates, format_shape
+from exploy.contract.formatting import format_elements, format_rates, format_shape, format_values
 from exploy.runtime.model_file import ModelFile
 
 
@@ -93,11 +93,8 @@ def _print_rest(console: Console, contract: Contract) -> None:
     for memory in contract.memories:
         start = memory.initial_value()
         origin = "carried from policy step to sub-steps" if memory.carried else "registered"
-        starts = "zeros" if not start.any() else "nonzero values"
-        console.print(
-            f"[bold]memory[/] {escape(memory.name)} {start.dtype} {list(start.shape)}, starts from {starts}, {origin}",
-            highlight=False,
-        )
+        text = f"{memory.name} {start.dtype} {list(start.shape)}, starts from {format_values(start)}, {origin}"
+        console.print(f"[bold]memory[/] {escape(text)}", highlight=False, soft_wrap=True)
     for frozen in contract.frozen:
         declared = f", declared as {frozen.declared}" if frozen.declared else ""
         text = f"{frozen.name} {frozen.dtype} {list(frozen.shape)}{declared}"

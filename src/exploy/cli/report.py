@@ -1,6 +1,7 @@
 """`exploy report`: writes a report about a file as one HTML page."""
 
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.markup import escape
@@ -8,7 +9,7 @@ from rich.progress import Progress
 
 from exploy.cli import factory
 from exploy.cli.console import mark, output
-from exploy.cli.exit_codes import FOUND
+from exploy.cli.exit_codes import EXIT_CODES, FOUND
 from exploy.errors import OutputPathError
 from exploy.report.content import Content
 from exploy.report.gather import from_environment, from_trace
@@ -16,28 +17,37 @@ from exploy.report.page import write
 from exploy.runtime.model_file import ModelFile
 
 
-def run(path: Path, name: str | None, target: Path, steps: int) -> None:
-    """Write a report and print its verdict. Exits with 1 if the verdict is not ok.
+def run(path: Path, name: str | None, target: Path, steps: int, **options: Any) -> None:
+    """Write a report and print its verdict. Exits with 1 if that is not good, with 3 if it is only incomplete.
+
+    Args:
+        path: The file.
+        name: The factory of its environment; None to run the trace in the file.
+        target: The page to write.
+        steps: Number of policy steps.
+        **options: `atol`, `rtol` and `allow_uncompared` of the comparison with an environment.
 
     Raises:
         ExployError: If the file or the environment cannot be run, or the page cannot be written.
     """
     if target.exists() and path.exists() and target.samefile(path):
         raise OutputPathError(f"{target} is the policy file. Choose another path with -o.")
-    content = from_trace(path) if name is None else _beside_environment(path, name, steps)
+    content = from_trace(path) if name is None else _with_environment(path, name, steps, **options)
     write(content, target)
     console = output()
-    console.print(f"{mark(content.ok, 'ok', 'not ok')}: {escape(content.verdict)}", highlight=False, soft_wrap=True)
+    console.print(mark(content.ok, escape(content.verdict), escape(content.verdict)), highlight=False, soft_wrap=True)
     console.print(escape(str(target)), highlight=False, soft_wrap=True)
     if not content.ok:
-        raise typer.Exit(FOUND)
+        raise typer.Exit(EXIT_CODES[content.result] or FOUND)
 
 
-def _beside_environment(path: Path, name: str, steps: int) -> Content:
+def _with_environment(path: Path, name: str, steps: int, **options: Any) -> Content:
     ModelFile.load(path).require_onnx("A report with an environment")
     env, actor = factory.load(name)
     console = output()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("comparing environment and file", total=steps)
         with factory.users_code("The environment"):
-            return from_environment(path, env, actor, steps, lambda step: progress.update(task, completed=step + 1))
+            return from_environment(
+                path, env, actor, steps, lambda step: progress.update(task, completed=step + 1), **options
+            )

@@ -1,28 +1,40 @@
 """`exploy verify`: compares a file against its environment or against its stored trace."""
 
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.markup import escape
 
 from exploy.cli import factory
 from exploy.cli.console import output
-from exploy.cli.exit_codes import FOUND
+from exploy.cli.exit_codes import EXIT_CODES, FOUND
 from exploy.errors import VerificationError
 from exploy.runtime import Controller
 from exploy.runtime.model_file import ModelFile
+from exploy.verify.verdict import Verdict
+
+_RESEED_EVERY = 50
 
 
-def run(path: Path, name: str | None, steps: int) -> None:
-    """Compare and print the result. Exits with 1 if something differs.
+def run(path: Path, name: str | None, steps: int, **options: Any) -> None:
+    """Compare and print. Exits with 1 if an output differs, and with 3 if something could not be compared.
+
+    Args:
+        path: The file.
+        name: The factory of its environment; None to run the trace in the file.
+        steps: Number of policy steps.
+        **options: `atol`, `rtol` and `allow_uncompared` of the comparison with an environment.
 
     Raises:
         ExployError: If the file or the environment cannot be run.
     """
     if name is None:
         _self_test(path)
-    elif not _agrees_with_environment(path, name, steps):
-        raise typer.Exit(FOUND)
+        return
+    code = EXIT_CODES[_compare_with_environment(path, name, steps, **options)]
+    if code:
+        raise typer.Exit(code)
 
 
 def _self_test(path: Path) -> None:
@@ -40,15 +52,25 @@ def _self_test(path: Path) -> None:
     )
 
 
-def _agrees_with_environment(path: Path, name: str, steps: int) -> bool:
+def _compare_with_environment(path: Path, name: str, steps: int, **options: Any) -> Verdict:
     ModelFile.load(path).require_onnx("The comparison with an environment")
     env, actor = factory.load(name)
-    Controller.load(path)  # rejects invalid files before they run
+    Controller.load(path)  # raises before an invalid file is run
     from exploy.environment.actor import make_exportable_actor
-    from exploy.verify.evaluator import evaluate
+    from exploy.verify.closed_loop import RunLength
+    from exploy.verify.evaluator import run_evaluation
     from exploy.verify.session_wrapper import SessionWrapper
 
     session = SessionWrapper(path.parent, path.name, actor=make_exportable_actor(actor), optimize=False)
     with factory.users_code("The environment", apart=False):
-        agrees, _ = evaluate(env, env.context_manager(), session, steps, pause_on_failure=False)
-    return agrees
+        result = run_evaluation(
+            env,
+            env.context_manager(),
+            session,
+            RunLength(steps),
+            verbose=True,
+            reseed_every=_RESEED_EVERY,
+            pause_on_failure=False,
+            **options,
+        )
+    return result.tally.verdict

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from exploy.contract.document import Contract
 from exploy.contract.parts import Port
 
@@ -32,6 +34,21 @@ def format_elements(port: Port) -> str:
 def format_shape(port: Port) -> str:
     """Format the shape of a port."""
     return ", ".join(map(str, port.shape)) or "scalar"
+
+
+def format_values(values: np.ndarray, most: int = 8) -> str:
+    """The values of an array: "zeros", one number for all elements, or the first ones."""
+    flat = values.reshape(-1)
+    if not flat.size or not flat.any():
+        return "zeros"
+    if flat.size > 1 and (flat == flat[0]).all():
+        return f"{_number(flat[0])} (all {flat.size})"
+    more = f", … ({flat.size})" if flat.size > most else ""
+    return f"[{', '.join(_number(value) for value in flat[:most])}{more}]"
+
+
+def _number(value: np.generic) -> str:
+    return f"{value.item():.6g}" if value.dtype.kind == "f" else str(value.item())
 
 
 def _shown(values: Any) -> str:

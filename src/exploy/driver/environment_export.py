@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from collections.abc import Collection
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from exploy.backends.onnx.backend import OnnxBackend
 from exploy.backends.onnx.versions import IR_VERSION, OPSET_VERSION, versions_for
 from exploy.backends.registry import backend_for
 from exploy.capture.program import Program
-from exploy.contract import STEP_COUNT, Contract
+from exploy.contract import STEP_COUNT, Contract, PortKind
 from exploy.description.summary import frozen_line
 from exploy.diagnosis.reset_starts import InitialMemory, MemoryStarts
 from exploy.driver.environment_source import EnvironmentOptions, EnvironmentSource
@@ -55,6 +56,7 @@ def export(
     verify_environment: bool = True,
     infer_memory: bool = False,
     allow_random: bool = False,
+    allow_uncompared: Collection[str] = (),
     verbose: bool = False,
     **backend_options: Any,
 ) -> ExportResult:
@@ -80,6 +82,8 @@ def export(
         verify_environment: Check the file against the live environment, with other values of its inputs.
         infer_memory: Register tensors that one policy step writes and the next one reads as Memories, with a warning.
         allow_random: Allow the actor to draw random numbers. Outputs that depend on them are not compared.
+        allow_uncompared: Outputs that need not be compared, such as those that random numbers reach. Others make the
+            verification incomplete.
         verbose: Print a summary of the file.
         **backend_options: Options of the backend, such as `opset_version` or `target_onnxruntime` of "onnx".
 
@@ -103,7 +107,7 @@ def export(
     source = EnvironmentSource(env, make_exportable_actor(actor), options)
     written = run_export(source, writer, target, golden_trace=golden_trace, verbose=verbose)
     _warn(source, written.contract)
-    return _result(source, written, options)
+    return _result(source, written, options, allow_uncompared)
 
 
 def export_environment_as_onnx(
@@ -256,11 +260,15 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         return written.path
 
 
-def _result(source: EnvironmentSource, written: WrittenFile, options: EnvironmentOptions) -> ExportResult:
+def _result(
+    source: EnvironmentSource, written: WrittenFile, options: EnvironmentOptions, allow_uncompared: Collection[str]
+) -> ExportResult:
     contract = written.contract
     ticks = contract.trace.ticks if contract.trace is not None else 0
+    ports = {port.name for port in contract.outputs if port.kind != PortKind.MEMORY}
+    not_compared = tuple(name for name in contract.random_outputs if name in ports - set(allow_uncompared))
     verification = Verification(
-        options.verify_program, options.verify_environment, ticks, tuple(contract.random_outputs)
+        options.verify_program, options.verify_environment, ticks, not_compared, source.comparisons
     )
     return ExportResult(written.path, contract, verification, source.diagnosis)
 

@@ -51,7 +51,8 @@ class EnvironmentOptions:
 class EnvironmentSource:
     """An environment and its actor as the source of an export.
 
-    After the export, `diagnosis` has the findings of a strict export, and `inferred` the memories that it registered.
+    After the export, `diagnosis` has the findings of a strict export, `inferred` the memories that it registered,
+    `no_reset` why start values could not be taken from a reset, and `comparisons` how many comparisons were made.
 
     Args:
         env: The environment.
@@ -66,6 +67,7 @@ class EnvironmentSource:
         self.diagnosis: Diagnosis | None = None
         self.inferred: InferredMemories | None = None
         self.no_reset: str | None = None
+        self.comparisons = 0
 
     @property
     def decimation(self) -> int:
@@ -128,10 +130,10 @@ class EnvironmentSource:
             return
         file = stepped_file(data)
         if options.verify_program:
-            verify_against_program(program, file, self.decimation)
+            self.comparisons += verify_against_program(program, file, self.decimation)
             verify_controller(data)
         if options.verify_environment:
-            verify_against_environment(self._env, self._actor, program, file)
+            self.comparisons += verify_against_environment(self._env, self._actor, program, file)
 
     def _modules(self) -> list[torch.nn.Module]:
         return [self._actor, *self._env.context_manager().modules]

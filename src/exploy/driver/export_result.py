@@ -6,6 +6,7 @@ from pathlib import Path
 from exploy.contract import Contract
 from exploy.diagnosis.diagnosis import Diagnosis
 from exploy.tables import Table
+from exploy.verify.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -17,19 +18,27 @@ class Verification:
         environment: It was compared with the live environment, with other values of its inputs.
         trace_ticks: Number of ticks in the trace for its self-test; 0 if it has no trace.
         not_compared: Outputs that depend on random numbers.
+        comparisons: Number of comparisons.
     """
 
     program: bool
     environment: bool
     trace_ticks: int
     not_compared: tuple[str, ...] = ()
+    comparisons: int = 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """AGREES if all outputs were compared with the program and the environment; otherwise INCOMPLETE."""
+        is_complete = self.program and self.environment and not self.not_compared
+        return Verdict.AGREES if is_complete else Verdict.INCOMPLETE
 
     def __str__(self) -> str:
         done = {"the captured program": self.program, "the live environment": self.environment}
-        beside = [name for name, was_done in done.items() if was_done]
-        compared = f"agrees with {' and '.join(beside)}" if beside else "not compared with anything"
+        against = [name for name, was_done in done.items() if was_done]
+        compared = f"{self.comparisons} comparisons with {' and '.join(against)}" if against else "not compared"
         left_out = f"; not compared: {', '.join(self.not_compared)}" if self.not_compared else ""
-        return f"{compared}{left_out}; self-test of {self.trace_ticks} ticks"
+        return f"{self.verdict}: {compared}{left_out}; {self.trace_ticks} ticks for its self-test"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from exploy.comparison import absolute_error
 from exploy.runtime.model_file import ModelFile
+from exploy.verify.verdict import Verdict
 
 if TYPE_CHECKING:
     from exploy.diagnosis.diagnosis import Diagnosis
@@ -34,8 +35,9 @@ class OutputHistory:
         expected: The expected values, one flattened row for each tick.
         got: The values from the file, in the same form.
         errors: The largest absolute difference at each tick.
-        agrees: Whether all differences are within the tolerance.
+        agrees: Whether all differences are within the tolerance, or are explained by rounding.
         worst: The location of the largest error; None if there was no error.
+        rounding: The largest error beyond the tolerance that rounding explains, as a multiple of its measured spread.
     """
 
     name: str
@@ -46,6 +48,7 @@ class OutputHistory:
     errors: np.ndarray
     agrees: bool
     worst: Worst | None
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class Content:
         inputs: Values of the inputs.
         outputs: Values of the outputs.
         not_compared: Outputs that were not compared, with the reason.
+        missing: What had to be compared and was not, or not everywhere, and why.
+        mismatches: Where each output that differs was first found to differ.
         policy_latency: Duration of each policy step on this machine, in microseconds.
         sub_step_latency: Duration of each sub-step, in microseconds.
         diagnosis: Result of the check of the environment, if there was a check.
@@ -84,27 +89,45 @@ class Content:
     inputs: list[InputHistory]
     outputs: list[OutputHistory]
     not_compared: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    mismatches: dict[str, str] = field(default_factory=dict)
     policy_latency: np.ndarray = field(default_factory=lambda: np.zeros(0))
     sub_step_latency: np.ndarray = field(default_factory=lambda: np.zeros(0))
     diagnosis: "Diagnosis | None" = None
 
     @property
+    def result(self) -> Verdict:
+        """Whether the file agrees with the reference; the check of the environment does not count."""
+        if self.differing:
+            return Verdict.DIFFERS
+        return Verdict.INCOMPLETE if self.missing or not self.outputs else Verdict.AGREES
+
+    @property
+    def differing(self) -> list[str]:
+        """Names of the outputs that differ."""
+        return list(dict.fromkeys([*(item.name for item in self.outputs if not item.agrees), *self.mismatches]))
+
+    @property
     def ok(self) -> bool:
-        """Whether at least one output was compared, all outputs agree, and the check of the environment is ok."""
-        has_findings = self.diagnosis is not None and not self.diagnosis.ok
-        return bool(self.outputs) and all(output.agrees for output in self.outputs) and not has_findings
+        """Whether the file agrees with the reference, and the check of the environment is ok."""
+        return self.result is Verdict.AGREES and (self.diagnosis is None or self.diagnosis.ok)
+
+    @property
+    def compared(self) -> int:
+        """Number of comparisons."""
+        return sum(len(output.ticks) for output in self.outputs)
 
     @property
     def verdict(self) -> str:
         """The result in one line."""
-        if not self.outputs:
-            return "Nothing could be compared, so the file is not verified."
-        differing = [output.name for output in self.outputs if not output.agrees]
-        if differing:
-            return f"The file does not agree with {self.reference}: {', '.join(differing)}."
+        count = f"{self.compared} comparisons"
+        if self.result is Verdict.DIFFERS:
+            return f"differs: the file does not agree with {self.reference}: {', '.join(self.differing)} ({count})."
+        if self.result is Verdict.INCOMPLETE:
+            return f"incomplete: {', '.join(self.missing) or 'nothing'} could not be compared ({count})."
         if not self.ok:
-            return f"The file agrees with {self.reference}, but the check of the environment found problems."
-        return f"The file agrees with {self.reference}."
+            return f"agrees with {self.reference} ({count}), but the check of the environment found problems."
+        return f"agrees: the file behaves like {self.reference} ({count})."
 
 
 def output_history(
@@ -113,6 +136,7 @@ def output_history(
     compared: list[tuple[int, np.ndarray, np.ndarray]],
     errors: list[float],
     agrees: bool,
+    rounding: float = 0.0,
 ) -> OutputHistory:
     """Build an OutputHistory from tuples of tick, expected value and value from the file."""
     ticks = np.array([tick for tick, _, _ in compared], dtype=np.int64)
@@ -121,7 +145,7 @@ def output_history(
     )
     sizes = np.array(errors, dtype=np.float64)
     return OutputHistory(
-        name, elements, ticks, expected, got, sizes, agrees, _worst(elements, ticks, expected, got, sizes)
+        name, elements, ticks, expected, got, sizes, agrees, _worst(elements, ticks, expected, got, sizes), rounding
     )
 
 

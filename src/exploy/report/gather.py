@@ -1,6 +1,6 @@
 """Collects the content of a report: compares a file against its environment, or against its golden trace."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import torch
 
     from exploy.environment.exportable_environment import ExportableEnvironment
-    from exploy.verify.stepped import Stepped
 
 _LATENCY_TICKS = 8000
 _TOLERANCE = 1e-5
@@ -56,6 +55,7 @@ def from_trace(path: Path) -> Content:
         ticks=list(range(trace.ticks)),
         inputs={name: list(values) for name, values in inputs.items()},
         not_compared=_left_out(file.contract, set(expected)),
+        missing=_left_out(file.contract, set(expected)),
         outputs=[_judged(name, file.contract, compared, agrees) for name, compared in seen.items()],
     )
 
@@ -66,6 +66,10 @@ def from_environment(
     actor: "torch.nn.Module",
     steps: int,
     after_step: Callable[[int], None] = lambda step: None,
+    *,
+    atol: float = _TOLERANCE,
+    rtol: float = _TOLERANCE,
+    allow_uncompared: Collection[str] = (),
 ) -> Content:
     """Step a file side by side with its environment, then check the environment.
 
@@ -82,7 +86,7 @@ def from_environment(
     file = ModelFile.load(path)
     exportable = make_exportable_actor(actor)
     wrapper = SessionWrapper(path.parent, path.name, actor=exportable, optimize=False)
-    recorded = _Recorded(wrapper, file.contract)
+    recorded = _Recorded(file.contract)
 
     seen: dict[str, Compared] = {}
 
@@ -90,8 +94,17 @@ def from_environment(
         tick = comparison.step * file.contract.decimation + comparison.sub_step
         seen.setdefault(comparison.name, []).append((tick, comparison.expected.copy(), comparison.got.copy()))
 
-    tally = Tally(_TOLERANCE, _TOLERANCE, keep)
-    loop = ClosedLoop(env, env.context_manager(), recorded, exportable, tally, 0, watch=lambda step: None)
+    tally = Tally(atol, rtol, keep, allow_uncompared=allow_uncompared)
+    loop = ClosedLoop(
+        env,
+        env.context_manager(),
+        wrapper,
+        exportable,
+        tally,
+        reseed_every=0,
+        watch=lambda step: None,
+        on_run=recorded.keep,
+    )
     with evaluation_mode([exportable, *env.context_manager().modules]):
         loop.run(RunLength(steps), after_step)
     return _content(
@@ -99,14 +112,16 @@ def from_environment(
         file,
         reference="the environment",
         steps=steps,
-        tolerance=_TOLERANCE,
+        tolerance=atol,
         ticks=recorded.ticks,
         inputs=recorded.inputs,
         outputs=[
-            _history(name, file.contract, compared, not tally.outputs[name].mismatches)
+            _history(name, file.contract, compared, tally.outputs[name].first is None, tally.outputs[name].rounding)
             for name, compared in seen.items()
         ],
         not_compared={name: why for name, why in tally.not_compared.items() if name not in seen},
+        missing=tally.missing,
+        mismatches={name: str(item.first) for name, item in tally.outputs.items() if item.first is not None},
         diagnosis=check_environment(env, actor, initial_memory=_stored_starts(file.contract)),
     )
 
@@ -117,23 +132,21 @@ def _stored_starts(contract: Contract) -> dict[str, Any]:
 
 
 class _Recorded:
-    """Wraps a `Stepped` and records the tick and the inputs of every run."""
+    """Keeps the tick and the inputs of every run of a file."""
 
-    def __init__(self, stepped: "Stepped", contract: Contract):
-        self._stepped = stepped
+    def __init__(self, contract: Contract):
+        self._contract = contract
         self._policy_steps = 0
-        self.label, self.contract = stepped.label, contract
         self.ticks: list[int] = []
         self.inputs: dict[str, list[np.ndarray]] = {}
 
-    def run(self, step_count: int, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Record the inputs, then run."""
+    def keep(self, step_count: int, values: Mapping[str, np.ndarray]) -> None:
+        """Keep what goes into a run."""
         self._policy_steps += step_count == 0
-        self.ticks.append((self._policy_steps - 1) * self.contract.decimation + step_count)
-        for port in self.contract.inputs:
+        self.ticks.append((self._policy_steps - 1) * self._contract.decimation + step_count)
+        for port in self._contract.inputs:
             if port.name in values:
                 self.inputs.setdefault(port.name, []).append(np.array(values[port.name]))
-        return self._stepped.run(step_count, values)
 
 
 def _left_out(contract: Contract, compared: set[str]) -> dict[str, str]:
@@ -171,9 +184,9 @@ def _judged(
     return _history(name, contract, compared, all(agrees(expected, got) for _, expected, got in compared))
 
 
-def _history(name: str, contract: Contract, compared: Compared, agrees: bool) -> OutputHistory:
+def _history(name: str, contract: Contract, compared: Compared, agrees: bool, rounding: float = 0.0) -> OutputHistory:
     errors = [float(absolute_error(expected, got).max(initial=0.0)) for _, expected, got in compared]
-    return output_history(name, _elements(name, contract, compared[0][1]), compared, errors, agrees)
+    return output_history(name, _elements(name, contract, compared[0][1]), compared, errors, agrees, rounding)
 
 
 def _flat(values: list[np.ndarray]) -> np.ndarray:

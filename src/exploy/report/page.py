@@ -10,11 +10,12 @@ import numpy as np
 
 from exploy.atomic_write import replacing
 from exploy.contract import Contract, PortKind
-from exploy.contract.formatting import format_elements, format_rates, format_shape
+from exploy.contract.formatting import format_elements, format_rates, format_shape, format_values
 from exploy.diagnosis.diagnosis import short_place
 from exploy.errors import OutputPathError, ViewError
 from exploy.report.content import Content
 from exploy.report.plots import plots, shortened, shown_inputs, shown_outputs
+from exploy.verify.verdict import Verdict
 
 _MAX_NAMES = 7
 _MAX_LETTERS = 26  # maximum length of a name in the drawing
@@ -55,7 +56,8 @@ def render(content: Content) -> str:
         shape=format_shape,
         short_place=short_place,
         ports=[(direction, port) for direction, port in ports if port.name not in memories],
-        compared=sum(len(output.ticks) for output in content.outputs),
+        tone=_tone(content),
+        values=format_values,
         worst=max(content.outputs, key=lambda output: float(output.errors.max()), default=None),
         inputs=shown_inputs(content),
         outputs=shown_outputs(content),
@@ -66,6 +68,13 @@ def render(content: Content) -> str:
         script=_safe(_script()),
     )
     return page
+
+
+def _tone(content: Content) -> str:
+    """The colour of the verdict."""
+    if content.result is Verdict.INCOMPLETE:
+        return "warn"
+    return "good" if content.ok else "bad"
 
 
 def _environment() -> Any:

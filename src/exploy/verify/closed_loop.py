@@ -58,6 +58,7 @@ class ClosedLoop:
         watch: Called with the number of the step before each policy step and after the last.
         watch_closely: Call it inside of steps as well.
         starts_stored: After a reset, start from the stored values; if False, from those of the environment.
+        on_run: Called with the step count and the values of the inputs and memories before each run of the file.
 
     `resets` counts the resets of a run; `steps` are the policy steps that were made; `sub_steps` has how often each
     policy step without a reset applied actions, where that could be seen.
@@ -77,6 +78,7 @@ class ClosedLoop:
         watch: Callable[[int], None],
         watch_closely: bool = False,
         starts_stored: bool = True,
+        on_run: Callable[[int, Values], None] = lambda step_count, values: None,
     ):
         self._env = env
         self._manager = manager
@@ -88,6 +90,7 @@ class ClosedLoop:
         self._watch = watch
         self._watch_closely = watch_closely
         self._starts_stored = starts_stored
+        self._on_run = on_run
         self._registered = {m.input: m for m in self._contract.memories if not m.carried}
         self._start: Values = {m.input: m.initial_value() for m in self._contract.memories}
         self._memories: Values = dict(self._start)
@@ -350,7 +353,9 @@ class ClosedLoop:
 
     def _run_file(self, step_count: int, inputs: Values) -> None:
         memories = dict(self._memories)
-        self._got = self._stepped.run(step_count, inputs | memories)
+        values = inputs | memories
+        self._on_run(step_count, values)
+        self._got = self._stepped.run(step_count, values)
         self._rounding.record(step_count, inputs, memories if self._were_set else None, self._got)
         self._were_set = False
         for memory in self._contract.memories:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -73,13 +74,51 @@ def evaluate(
     """
     length = _validated_length(num_steps, num_episodes, max_episode_steps)
     _require_not_negative(reset_from_onnx_counter_steps)
+    result = run_evaluation(
+        env,
+        context_manager,
+        session_wrapper,
+        length,
+        verbose=verbose,
+        reseed_every=reset_from_onnx_counter_steps or 0,
+        atol=atol,
+        rtol=rtol,
+        pause_on_failure=pause_on_failure,
+        allow_uncompared=allow_uncompared,
+    )
+    return result.tally.ok, result.observations
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The comparisons of an evaluation, the last observations, and how many policy steps were made."""
+
+    tally: Tally
+    observations: torch.Tensor
+    steps: int
+
+
+def run_evaluation(
+    env: ExportableEnvironment,
+    context_manager: ContextManager,
+    session_wrapper: SessionWrapper,
+    length: RunLength,
+    *,
+    verbose: bool,
+    reseed_every: int,
+    atol: float,
+    rtol: float,
+    pause_on_failure: bool,
+    allow_uncompared: Collection[str],
+) -> Evaluation:
+    """Evaluate a file and return all comparisons; see `evaluate()`."""
     actor = session_wrapper.get_actor()
     precision = _precision([*context_manager.modules, *([actor] if actor is not None else [])])
     is_coarse = precision > float(np.finfo(np.float32).eps)
     rtol = max(rtol, _ROUNDINGS * precision) if is_coarse else rtol
     tally = Tally(atol, rtol, by_largest=is_coarse, allow_uncompared=allow_uncompared)
     watch = FrozenNotes(env, session_wrapper)
-    loop = ClosedLoop(env, context_manager, session_wrapper, actor, tally, reset_from_onnx_counter_steps or 0, watch)
+    loop = ClosedLoop(env, context_manager, session_wrapper, actor, tally, reseed_every, watch)
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     modules = [*context_manager.modules, *([actor] if actor is not None else [])]
     with Progress(console=console, transient=True, disable=not (verbose and console.is_terminal)) as progress:
@@ -96,7 +135,7 @@ def evaluate(
     if verbose or not tally.ok:
         watch.print(console, tally.ok)
         tally.print(console, loop.steps)
-    return tally.ok, observations
+    return Evaluation(tally, observations, loop.steps)
 
 
 def _validated_length(num_steps: int | None, num_episodes: int | None, max_episode_steps: int | None) -> RunLength:

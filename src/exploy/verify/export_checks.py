@@ -33,21 +33,24 @@ _REASON_IN_THE_FILE = (
     "an operator that computes something different in ONNX, or that adds very many numbers in a different order; "
     "pass verify_program=False to export anyway"
 )
-_MAX_SUB_STEPS = 20
 _POLICY_STEPS = 8
 
 
-def verify_against_program(program: Program, file: Stepped, decimation: int) -> None:
+def verify_against_program(program: Program, file: Stepped, decimation: int) -> int:
     """Run the file and the program on the same inputs over policy steps and sub-steps, and feed back memories.
 
     The inputs are the current values and random values around them. If the program cannot be computed with the
     random values, only the current values are used.
 
+    Returns:
+        The number of comparisons.
+
     Raises:
         VerificationError: If an output differs; the message names it.
     """
 
-    def check(variations: Sequence[Variation]) -> None:
+    def check(variations: Sequence[Variation]) -> int:
+        compared = 0
         generator = torch.Generator().manual_seed(0)
         memories = {memory.input_name: to_numpy(memory.initial) for memory in program.memories}
         for policy_step, variation in enumerate(variations):
@@ -58,10 +61,11 @@ def verify_against_program(program: Program, file: Stepped, decimation: int) -> 
                 expected = {name: to_numpy(value) for name, value in results[min(sub_step, 1)].items()}
                 got = file.run(sub_step, values)
                 step = _Step("the captured program", policy_step, sub_step)
-                _compare(expected, got, program, step, lambda: [_REASON_IN_THE_FILE])
+                compared += _compare(expected, got, program, step, lambda: [_REASON_IN_THE_FILE])
                 memories = {memory.input_name: got[memory.output_name] for memory in program.memories}
+        return compared
 
-    _verify_at(check, (as_found, around, around), (as_found, as_found))
+    return _verify_at(check, (as_found, around, around), (as_found, as_found))
 
 
 def verify_controller(data: bytes) -> None:
@@ -83,17 +87,20 @@ def verify_against_environment(
     actor: ExportableActor,
     program: Program,
     file: Stepped,
-) -> None:
+) -> int:
     """Set the registered tensors of the live environment to other values, run its code, compare, restore.
 
     This finds errors that are not visible in the graph, such as a Python number that the code reads and changes, or
     unregistered state that affects outputs only some steps later. If the environment raises on values around the
     current ones, the current values are used, with a warning.
 
+    Returns:
+        The number of comparisons.
+
     Raises:
         VerificationError: If an output differs, or a frozen tensor that affects outputs has changed.
     """
-    compare_with_environment(env, actor, program, file)
+    return compare_with_environment(env, actor, program, file)
 
 
 def compare_with_environment(
@@ -102,7 +109,7 @@ def compare_with_environment(
     program: Program,
     stepped: Stepped,
     snapshot: Snapshot | None = None,
-) -> None:
+) -> int:
     """Compare a file or a program with the live environment; see verify_against_environment().
 
     Args:
@@ -112,24 +119,27 @@ def compare_with_environment(
         stepped: The file or program to compare with the environment.
         snapshot: A snapshot of the environment; taken here if None.
 
+    Returns:
+        The number of comparisons.
+
     Raises:
         VerificationError: If an output differs, or a frozen tensor that affects outputs has changed.
     """
     check = _EnvironmentCheck(env, actor, program, stepped, snapshot or Snapshot(live_objects(env, actor)))
-    _verify_at(check.run, (around,) * _POLICY_STEPS, (as_found,) * _POLICY_STEPS)
+    return _verify_at(check.run, (around,) * _POLICY_STEPS, (as_found,) * _POLICY_STEPS)
 
 
 def _verify_at(
-    check: Callable[[Sequence[Variation]], None], variations: Sequence[Variation], fallback: Sequence[Variation]
-) -> None:
+    check: Callable[[Sequence[Variation]], int], variations: Sequence[Variation], fallback: Sequence[Variation]
+) -> int:
     """Check at some values; if the code under test raises, check at the fallback values, with a warning."""
     try:
-        check(variations)
+        return check(variations)
     except ExployError:
         raise
     except Exception as reason:
         try:
-            check(fallback)
+            compared = check(fallback)
         except CannotRunError as error:
             raise VerificationError(f"The file cannot be run: {error}. Nothing was written.") from error
         warnings.warn(
@@ -138,6 +148,7 @@ def _verify_at(
             WeakerCheckWarning,
             stacklevel=2,
         )
+        return compared
 
 
 class _EnvironmentCheck:
@@ -161,7 +172,8 @@ class _EnvironmentCheck:
         self._file = file
         self._snapshot = snapshot
 
-    def run(self, variations: Sequence[Variation]) -> None:
+    def run(self, variations: Sequence[Variation]) -> int:
+        self._compared = 0
         self._generator = torch.Generator().manual_seed(0)
         with self._snapshot, plain_torch(), ProtectUnseen(self._snapshot), self._snapshot.gradient_mode():
             components = self._manager.get_memory_components()
@@ -172,10 +184,11 @@ class _EnvironmentCheck:
                 for sub_step in range(self._sub_steps(policy_step)):
                     memories = self._step(policy_step, sub_step, variation, memories)
             self._require_no_missing_memories()
+        return self._compared
 
     def _sub_steps(self, policy_step: int) -> int:
-        """Number of sub-steps to run: all (up to a limit) in the first policy step, at most two in later ones."""
-        return min(self._env.decimation, _MAX_SUB_STEPS if policy_step == 0 else 2)
+        """Number of sub-steps to run: all in the first policy step, at most two in later ones."""
+        return self._env.decimation if policy_step == 0 else min(self._env.decimation, 2)
 
     def _step(self, policy_step: int, sub_step: int, variation: Variation, memories: Values) -> Values:
         names = {port.name for port in self._program.inputs}
@@ -184,7 +197,7 @@ class _EnvironmentCheck:
         got = self._file.run(sub_step, memories | {item.input_name: to_numpy(item.fetch()) for item in inputs})
         expected = self._live(sub_step)
         step = _Step("the live environment", policy_step, sub_step)
-        _compare(expected, got, self._program, step, self._suspects)
+        self._compared += _compare(expected, got, self._program, step, self._suspects)
         return {memory.input_name: got[memory.output_name] for memory in self._program.memories}
 
     def _live(self, sub_step: int) -> Values:
@@ -240,7 +253,7 @@ def _missing_memory(frozen: FrozenTensor) -> str:
     )
 
 
-def _compare(expected: Values, got: Values, program: Program, step: _Step, suspects: Callable[[], list[str]]) -> None:
+def _compare(expected: Values, got: Values, program: Program, step: _Step, suspects: Callable[[], list[str]]) -> int:
     rtol = max(TOLERANCE, 10 * program.precision)
     comparable = {name: value for name, value in expected.items() if name not in program.random_outputs}
     for name, value in comparable.items():
@@ -251,3 +264,4 @@ def _compare(expected: Values, got: Values, program: Program, step: _Step, suspe
                 f"The file does not agree with {step.reference}: output {name!r}, {found} (policy step "
                 f"{step.policy_step}, sub-step {step.sub_step}). Nothing was written. Possible reasons:{reasons}"
             )
+    return len(comparable)
