@@ -28,6 +28,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.export_time
+	$(BIN)/python -m benchmarks.evaluation
 	$(BIN)/python -m benchmarks.controller_latency
 	$(BIN)/python -m benchmarks.command_line
 	$(BIN)/python -m benchmarks.backends
