@@ -19,7 +19,7 @@ from tests.support.environments import make_actor
 from tests.support.files import cart_pole_file, exported, robot_file
 from tests.support.robot import Robot
 
-TICKS = 4_000
+TICKS = 10_000
 TOLERANCE = 1e-4
 
 

@@ -47,7 +47,7 @@ def assert_agrees(
 
 
 def random_observations(
-    shapes: Mapping[str, tuple[int, ...]], count: int = 300, *, seed: int = 0, scale: float = 2.0
+    shapes: Mapping[str, tuple[int, ...]], count: int = 1_000, *, seed: int = 0, scale: float = 2.0
 ) -> Iterable[dict[str, np.ndarray]]:
     """Raw observations for one robot: floats of some scale."""
     rng = np.random.default_rng(seed)

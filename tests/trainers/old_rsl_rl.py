@@ -257,7 +257,7 @@ def compare(name: str, case: Case, folder: Path) -> None:
     steps = assert_agrees(
         path, infer, random_observations(shapes), resets=(7, 150), reset=lambda: remembers.reset(every)
     )
-    assert steps == 300
+    assert steps == 1_000
 
     checkpoint = folder / f"{name}.pt"
     runner.save(str(checkpoint))

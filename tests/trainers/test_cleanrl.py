@@ -65,7 +65,7 @@ def test_every_script_gives_its_deterministic_actions(kind: type[torch.nn.Module
     def infer(values: Any) -> np.ndarray:
         return DETERMINISTIC[kind](agent, torch.from_numpy(values["obs"])).numpy()
 
-    assert assert_agrees(path, infer, random_observations({"obs": width})) == 300
+    assert assert_agrees(path, infer, random_observations({"obs": width})) == 1_000
 
 
 def test_several_discrete_actions_are_chosen_at_once(tmp_path: Path) -> None:

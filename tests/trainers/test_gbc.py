@@ -55,7 +55,7 @@ def transformer(form: str) -> ActorCritic:
     return ActorCritic(actors[form]()).train()
 
 
-def observations(with_reference: bool, count: int = 300) -> Iterator[dict[str, np.ndarray]]:
+def observations(with_reference: bool, count: int = 1_000) -> Iterator[dict[str, np.ndarray]]:
     rng = np.random.default_rng(0)
     for step in range(count):
         values: dict[str, Any] = {"obs": 3.0 + 2.0 * rng.standard_normal((1, WIDTH)).astype(np.float32)}
@@ -94,7 +94,7 @@ def test_a_transformer_policy_computes_what_torch_does(form: str, tmp_path: Path
     assert list(controller.inputs) == ["obs", "ref_obs", "ref_mask"][: 3 if has_reference else 1]
     assert list(controller.outputs) == ["actions"] and controller.contract.memories == ()
     steps = assert_agrees(tmp_path / "policy.onnx", infer(model, norm, ref_norm), observations(has_reference))
-    assert steps == 300
+    assert steps == 1_000
 
 
 def test_the_mask_matters(tmp_path: Path) -> None:

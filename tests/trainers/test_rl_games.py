@@ -242,16 +242,16 @@ def test_a_file_gives_what_the_player_gives(name: str, exported: Callable[[str],
         outputs.append(inference(player)(values))
         return outputs[-1]
 
-    observations = drawn(player.observation_space, 300)
+    observations = drawn(player.observation_space, 1_000)
     steps = assert_agrees(exported(name), infer, observations, resets=(0, 100, 101, 200), reset=player.reset)
-    assert steps == 300
+    assert steps == 1_000
     assert len(np.unique(np.concatenate(outputs), axis=0)) > 1
 
 
 def test_actions_are_brought_to_their_bounds_where_the_configuration_says_so(exported: Callable[[str], Path]) -> None:
     def extremes(name: str) -> tuple[np.ndarray, np.ndarray]:
         controller = Controller.load(exported(name))
-        actions = [controller.step(values)["actions"][0] for values in random_observations({"obs": (5,)}, 300)]
+        actions = [controller.step(values)["actions"][0] for values in random_observations({"obs": (5,)}, 1_000)]
         return np.min(actions, axis=0), np.max(actions, axis=0)
 
     low, high = extremes("continuous")
@@ -545,7 +545,7 @@ def test_a_checkpoint_with_its_configuration_is_the_agent(
     path = export_policy(checkpoint, tmp_path / "policy", config=file, action_space=space)
     assert torch.equal(torch.random.get_rng_state(), random_state)
     player = restored(agent, PENDULUM)
-    assert assert_agrees(path, inference(player), random_observations({"obs": (3,)})) == 300
+    assert assert_agrees(path, inference(player), random_observations({"obs": (3,)})) == 1_000
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def predicted(model: BaseAlgorithm, prepare: Callable[[Any], Any] = lambda obs: 
     return infer
 
 
-def samples(space: spaces.Space[Any], count: int = 300) -> Iterator[dict[str, np.ndarray]]:
+def samples(space: spaces.Space[Any], count: int = 1_000) -> Iterator[dict[str, np.ndarray]]:
     """Random observations of a space for one robot. Unbounded boxes give normal numbers."""
     space.seed(1)
     for _ in range(count):
@@ -110,7 +110,7 @@ def test_every_algorithm_and_action_space_gives_the_same_actions(
 ) -> None:
     model = trained(algorithm, vectorized(walk(BOX, action_space)), **options)
     path = sb3.export_policy(model, tmp_path / "policy.onnx")
-    assert assert_agrees(path, predicted(model), samples(BOX)) == 300
+    assert assert_agrees(path, predicted(model), samples(BOX)) == 1_000
     contract = Controller.load(path).contract
     assert [port.name for port in contract.outputs] == ["actions"] and contract.decimation == 1
     assert "stable-baselines3" in contract.provenance.versions
@@ -144,7 +144,7 @@ def test_vecnormalize_is_inside_whatever_it_was_given_as(tmp_path: Path) -> None
     rng = np.random.default_rng(0)
     scale = np.sqrt(venv.obs_rms.var)
     raw = [
-        {"obs": (venv.obs_rms.mean + 2 * scale * rng.standard_normal((1, 5))).astype(np.float32)} for _ in range(300)
+        {"obs": (venv.obs_rms.mean + 2 * scale * rng.standard_normal((1, 5))).astype(np.float32)} for _ in range(1_000)
     ]
     infer = predicted(model, venv.normalize_obs)
     clipped = sum(bool((np.abs(venv.normalize_obs(values["obs"])) == 2.5).any()) for values in raw)
@@ -155,7 +155,7 @@ def test_vecnormalize_is_inside_whatever_it_was_given_as(tmp_path: Path) -> None
         "object": sb3.export_policy(without_env, tmp_path / "b.onnx", vecnormalize=venv),
         "files": sb3.export_policy(tmp_path / "model.zip", tmp_path / "c.onnx", vecnormalize=tmp_path / "vn.pkl"),
     }.items():
-        assert assert_agrees(path, infer, raw) == 300, name
+        assert assert_agrees(path, infer, raw) == 1_000, name
     plain = sb3.export_policy(without_env, tmp_path / "d.onnx")
     assert_agrees(plain, predicted(model), raw)
     with pytest.raises(AssertionError):

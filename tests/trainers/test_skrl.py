@@ -309,9 +309,9 @@ def drawn(space: spaces.Space, count: int, *, port: str = "obs") -> Iterator[dic
 @pytest.mark.parametrize("name", list(AGENTS))
 def test_a_file_gives_what_the_agent_gives_in_evaluation(name: str, exported: Callable[[str], Path]) -> None:
     agent = agent_named(name)
-    observations = list(drawn(agent.observation_space, 300))
+    observations = list(drawn(agent.observation_space, 1_000))
     if agent.state_space is not None:
-        stated = drawn(agent.state_space, 300, port="states")
+        stated = drawn(agent.state_space, 1_000, port="states")
         observations = [{**one, **other} for one, other in zip(observations, stated, strict=True)]
     outputs = []
 
@@ -321,7 +321,7 @@ def test_a_file_gives_what_the_agent_gives_in_evaluation(name: str, exported: Ca
 
     resets = (0, 100, 101, 200)
     steps = assert_agrees(exported(name), infer, observations, resets=resets, reset=lambda: end_episode(agent))
-    assert steps == 300
+    assert steps == 1_000
     assert len(np.unique(np.concatenate(outputs), axis=0)) > 1
 
 
@@ -555,7 +555,7 @@ def test_a_checkpoint_with_its_configuration_is_the_agent(checkpoint: Path, tmp_
     random_state = torch.random.get_rng_state()
     path = export_policy(checkpoint, tmp_path / "policy", config=file, **known)
     assert torch.equal(torch.random.get_rng_state(), random_state)
-    assert assert_agrees(path, inference(agent), random_observations({"obs": (3,)})) == 300
+    assert assert_agrees(path, inference(agent), random_observations({"obs": (3,)})) == 1_000
 
 
 def test_states_that_a_policy_may_do_without_are_read_if_they_matter() -> None:

@@ -98,7 +98,7 @@ def distributional() -> Any:
     return TensorDictSequential(values, head)
 
 
-def assert_infers(path: Path, policy: Any, like: Any, kind: str = "deterministic", count: int = 300) -> None:
+def assert_infers(path: Path, policy: Any, like: Any, kind: str = "deterministic", count: int = 1_000) -> None:
     """Require that a file gives the policy's actions, for one observation at a time."""
     controller, values = Controller.load(path), noise(count, OBSERVATION)
     with torch.no_grad(), set_exploration_type(kind):
