@@ -1,5 +1,9 @@
 """Traced values must not leave torch, because their result would be a constant in the file."""
 
+import copy
+import io
+import math
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,6 +53,20 @@ def written_then_read(env: Observing) -> torch.Tensor:
     return env.settings * env.scratch[0, 0].item()
 
 
+def printed(env: Observing) -> torch.Tensor:
+    text = io.StringIO()
+    print(env.state[0, 0], file=text)
+    return env.settings * float(text.getvalue()[7:-2])
+
+
+def saved(env: Observing) -> torch.Tensor:
+    file = io.BytesIO()
+    torch.save(env.state, file)
+    file.seek(0)
+    loaded: torch.Tensor = torch.load(file)
+    return loaded
+
+
 @torch.jit.script
 def scripted_branch(value: torch.Tensor) -> torch.Tensor:
     if bool(value.sum() > 0):
@@ -81,6 +99,22 @@ ESCAPES: dict[str, Callable[[Observing], torch.Tensor]] = {
     "unique": lambda env: env.settings * env.state.unique().sum(),
     "where with one argument": lambda env: env.settings * torch.where(env.state > 0)[0].float().sum(),
     "a buffer that was written from an input": written_then_read,
+    "str": lambda env: env.settings * float(str(env.state[0, 0])[7:-1]),
+    "repr": lambda env: env.settings * float(repr(env.state[0, 0])[7:-1]),
+    "an f-string": lambda env: env.settings * float(f"{env.state[0, 0]:.4f}"),
+    "format": lambda env: env.settings * float(format(env.state[0, 0], ".4f")),
+    "a percent sign": lambda env: env.settings * float("%.4f" % env.state[0, 0]),  # noqa: UP031
+    "print": printed,
+    "pickle": lambda env: pickle.loads(pickle.dumps(env.state)),
+    "torch.save": saved,
+    "copy.copy": lambda env: copy.copy(env.state) * 2,
+    "an element of the storage": lambda env: env.settings * env.state.untyped_storage()[0],
+    "the storage as a list": lambda env: env.settings * sum(env.state.untyped_storage().tolist()),
+    "a function of Python": lambda env: env.state.clone().apply_(lambda value: 2 * value),
+    "a function of Python and two tensors": lambda env: env.state.clone().map_(env.settings, lambda a, b: a * b),
+    "max() of Python": lambda env: env.settings * max(env.state[0]),
+    "math.floor": lambda env: env.settings * math.floor(env.state[0, 0]),
+    "a list of numbers for numpy": lambda env: torch.from_numpy(np.stack([env.state[0, 0], env.state[0, 1]])[None]),
     "one value per true element of a mask": lambda env: env.settings.clone().index_put((env.state > -9,), env.state[0]),
 }
 
@@ -99,7 +133,7 @@ def test_refuses_with_file_and_line(function, tmp_path: Path):
 
 
 def printing(env: Observing) -> torch.Tensor:
-    assert f"{env.state}".startswith("tensor(") and repr(env.state[0, 0]).startswith("tensor(")
+    assert f"{env.settings}".startswith("tensor(") and repr(env.settings[0, 0]).startswith("tensor(")
     return env.state * 2
 
 
@@ -118,6 +152,25 @@ CONSTANTS: dict[str, Callable[[Observing], torch.Tensor]] = {
 @pytest.mark.parametrize("function", CONSTANTS.values(), ids=CONSTANTS.keys())
 def test_constants_may_be_read_by_python(function, tmp_path: Path):
     assert_agrees(Observing(function), make_actor(2), tmp_path, steps=5)
+
+
+FOLLOWED: dict[str, Callable[[Observing], torch.Tensor]] = {
+    "torch.tensor of a comparison": lambda env: env.state + torch.tensor([[env.state[0, 0] > 0.5]]),
+    "torch.tensor of a list": lambda env: torch.tensor([[env.state[0, 1], env.state[0, 0]]]),
+    "torch.tensor of numbers and a value": lambda env: torch.tensor([[env.state[0, 1], 3]]),
+    "torch.tensor with a type": lambda env: torch.tensor([[env.state[0, 1], 3]], dtype=torch.float64).float(),
+    "torch.as_tensor": lambda env: torch.as_tensor([[env.state[0, 1], env.state[0, 0]]]),
+    "torch.asarray": lambda env: torch.asarray([[env.state[0, 1], env.state[0, 0]]]),
+    "new_tensor": lambda env: env.settings.new_tensor([[env.state[0, 1], env.state[0, 0]]]),
+    "a list of rows": lambda env: torch.tensor([list(row) for row in env.state]),
+    "a copy": lambda env: copy.deepcopy(env.state) * 2,
+}
+
+
+@pytest.mark.parametrize("function", FOLLOWED.values(), ids=FOLLOWED.keys())
+def test_lists_of_traced_values_are_followed(function, tmp_path: Path):
+    session = assert_agrees(Observing(function), make_actor(2), tmp_path, steps=5)
+    assert "state" in session.input_names
 
 
 def through_a_capsule(env: Observing) -> torch.Tensor:

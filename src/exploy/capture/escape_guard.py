@@ -1,5 +1,6 @@
 """Raises an error when a traced value leaves torch, because its result would silently become a constant."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch.utils._pytree import tree_iter
 from exploy.capture.recording import Recording, data_dependent_message
 from exploy.errors import DataDependentError
 from exploy.live.geometry import has_memory
-from exploy.live.location import calling_line
+from exploy.live.location import UNKNOWN, calling_line
 from exploy.live.snapshot import Snapshot
 
 _ESCAPES = {
@@ -33,8 +34,19 @@ _ESCAPES = {
     "equal": "The result of torch.equal()",
     "allclose": "The result of torch.allclose()",
     "is_nonzero": "The result of torch.is_nonzero()",
+    "storage": "The memory of a tensor",
+    "_typed_storage": "The memory of a tensor",
+    "untyped_storage": "The memory of a tensor",
+    "__reduce_ex__": "A copy made by pickle, torch.save() or copy.copy()",
+    "apply_": "A value given to the function of .apply_()",
+    "map_": "A value given to the function of .map_()",
+    "map2_": "A value given to the function of .map2_()",
+    "__repr__": "A string made by str(), repr() or print()",
+    "__str__": "A string made by str(), repr() or print()",
+    "__format__": "A string made by format() or an f-string",
 }
-_PRINTING = {"__repr__", "__str__", "__format__"}
+_FROM_LISTS = {"tensor", "as_tensor", "asarray", "new_tensor", "new"}
+_OF_TORCH_ITSELF = {"storage", "_typed_storage", "untyped_storage", "__repr__", "__str__", "__format__"}
 
 
 class EscapeGuard(TorchFunctionMode):
@@ -59,27 +71,49 @@ class EscapeGuard(TorchFunctionMode):
         """
         kwargs = kwargs or {}
         name = _name(func)
-        if name in _PRINTING:
-            with disable_proxy_modes_tracing():
-                return func(*args, **kwargs)
         tensors = [item for item in tree_iter((args, kwargs)) if isinstance(item, torch.Tensor) and has_memory(item)]
         if name in _ESCAPES and tensors:
             return self._read(name, func, tensors, args, kwargs)
+        if name in _FROM_LISTS and tensors and self._depend_on_arguments(tensors):
+            return self._stacked(func, args, kwargs)
         self._protect(tensors)
         if name == "__deepcopy__":
             return args[0].clone()
         return func(*args, **kwargs)
 
     def _read(self, name: str, func: Callable[..., Any], tensors: list[torch.Tensor], args: Any, kwargs: Any) -> Any:
-        if any(self._recording.depends_on_arguments(tensor) for tensor in tensors):
-            raise DataDependentError(data_dependent_message(_ESCAPES[name], calling_line()))
+        where = calling_line()
+        is_internal = name in _OF_TORCH_ITSELF and where == UNKNOWN
+        if not is_internal and self._depend_on_arguments(tensors):
+            raise DataDependentError(data_dependent_message(_ESCAPES[name], where))
         with disable_proxy_modes_tracing():
             return func(*args, **kwargs)
+
+    def _depend_on_arguments(self, tensors: list[torch.Tensor]) -> bool:
+        return any(self._recording.depends_on_arguments(tensor) for tensor in tensors)
+
+    def _stacked(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """Make a tensor of a list that holds traced tensors, which torch itself would read as numbers."""
+        with disable_proxy_modes_tracing():
+            example: torch.Tensor = func(*args, **kwargs)
+        data = kwargs.get("data", kwargs.get("obj", args[-1] if args else None))
+        if isinstance(data, torch.Tensor):
+            return data.clone().to(example.dtype)
+        return _stack(data).to(example.dtype).reshape(example.shape)
 
     def _protect(self, tensors: list[torch.Tensor]) -> None:
         for tensor in tensors:
             if not self._recording.is_traced(tensor):
                 self._snapshot.protect(tensor)
+
+
+def _stack(data: Any) -> torch.Tensor:
+    """A nested list of numbers and tensors as one tensor."""
+    if isinstance(data, list | tuple):
+        parts = [_stack(item) for item in data]
+        dtype = functools.reduce(torch.promote_types, (part.dtype for part in parts))
+        return torch.stack([part.to(dtype) for part in parts])
+    return data if isinstance(data, torch.Tensor) else torch.tensor(data)
 
 
 def _name(func: Callable[..., Any]) -> str:

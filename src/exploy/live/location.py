@@ -3,13 +3,17 @@
 import inspect
 import os
 import sys
+import sysconfig
 import types
 
+import numpy as np
 import torch
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
-_INTERNAL = (_TORCH + os.sep, _PACKAGE + os.sep)
+_NUMPY = os.path.dirname(os.path.abspath(np.__file__))
+_INTERNAL = (_TORCH + os.sep, _NUMPY + os.sep, _PACKAGE + os.sep)
+_STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
 _TREATED_AS_USER_CODE = tuple(os.path.join(_PACKAGE, name) + os.sep for name in ("demo", "simulators"))
 _STAGE_RUNNERS: set[str] = set()
 UNKNOWN = "unknown location"
@@ -69,13 +73,16 @@ def raising_line(error: BaseException) -> str:
 
 
 def is_user_code(code: types.CodeType) -> bool:
-    """Whether a function belongs to neither torch nor the exporter."""
+    """Whether a function belongs to user code: not to torch, numpy, the standard library or exploy."""
     return not is_internal(code.co_filename) and not code.co_filename.startswith("<")
 
 
 def is_internal(filename: str) -> bool:
-    """Whether a file belongs to torch or the exporter."""
-    return filename.startswith(_INTERNAL) and not filename.startswith(_TREATED_AS_USER_CODE)
+    """Whether a file belongs to torch, numpy, the standard library or exploy."""
+    if filename.startswith(_TREATED_AS_USER_CODE):
+        return False
+    is_standard = filename.startswith(_STANDARD_LIBRARY) and "-packages" not in filename
+    return is_standard or filename.startswith(_INTERNAL)
 
 
 def describe(code: types.CodeType, line: int) -> str:
