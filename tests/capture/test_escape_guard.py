@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+import exploy
 from exploy.errors import CaptureError, DataDependentError
 from exploy.exporter.core.components import Input, Output
 from tests.support.environments import TestEnvironment, assert_agrees, export, make_actor
@@ -152,6 +153,37 @@ CONSTANTS: dict[str, Callable[[Observing], torch.Tensor]] = {
 @pytest.mark.parametrize("function", CONSTANTS.values(), ids=CONSTANTS.keys())
 def test_constants_may_be_read_by_python(function, tmp_path: Path):
     assert_agrees(Observing(function), make_actor(2), tmp_path, steps=5)
+
+
+READS = {name: function for name, function in CONSTANTS.items() if name not in ("printing", "a flag kept in a buffer")}
+
+
+@pytest.mark.parametrize("function", READS.values(), ids=READS.keys())
+def test_constants_that_python_reads_are_frozen_and_named_when_they_change(function, tmp_path: Path):
+    class Changing(Observing):
+        def move(self):
+            super().move()
+            self.settings[0, 0] *= 0.999
+
+    sound, changing = Observing(function), Changing(function)
+    session = export(sound, make_actor(2), tmp_path)
+    assert session.contract is not None
+    assert "env.settings" in [frozen.name for frozen in session.contract.frozen]
+    assert exploy.check_environment(sound, make_actor(2)).ok
+    errors = exploy.check_environment(changing, make_actor(2)).errors
+    assert [(item.kind, item.tensor.partition("[")[0]) for item in errors] == [
+        (exploy.FindingKind.UNREGISTERED_INPUT, "env.settings")
+    ]
+    assert Path(__file__).name in errors[0].where
+
+
+def test_only_the_elements_that_python_reads_are_frozen():
+    class OtherElement(Observing):
+        def move(self):
+            super().move()
+            self.settings[0, 1] += 0.1
+
+    assert exploy.check_environment(OtherElement(CONSTANTS["a setting"]), make_actor(2)).ok
 
 
 FOLLOWED: dict[str, Callable[[Observing], torch.Tensor]] = {

@@ -86,6 +86,8 @@ class EscapeGuard(TorchFunctionMode):
         is_internal = name in _OF_TORCH_ITSELF and where == UNKNOWN
         if not is_internal and self._depend_on_arguments(tensors):
             raise DataDependentError(data_dependent_message(_ESCAPES[name], where))
+        for tensor in tensors if name not in _OF_TORCH_ITSELF and where != UNKNOWN else []:
+            self._recording.note_python_read(tensor, where)
         with disable_proxy_modes_tracing():
             return func(*args, **kwargs)
 

@@ -12,6 +12,7 @@ from exploy.capture.program import FrozenTensor
 from exploy.capture.recording import Recording, viewed_argument
 from exploy.environment.tensor_copies import to_numpy
 from exploy.live.attribute_paths import NamedMemory, PathIndex
+from exploy.live.geometry import Geometry
 
 _LITERALS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
 
@@ -27,12 +28,16 @@ class _Entry:
     elements: list[np.ndarray] = field(default_factory=list)
     buffers: list[str] = field(default_factory=list)
     is_written: bool = False
+    is_read_by_python: bool = False
 
 
 def frozen_tensors(
     recording: Recording, regions: list[Region], attr_paths: PathIndex, modules: Iterable[torch.nn.Module]
 ) -> list[FrozenTensor]:
-    """Every outside tensor that was read and is neither registered nor a literal. Weights of modules are marked."""
+    """Every outside tensor that was read and is neither registered nor a literal. Weights of modules are marked.
+
+    A tensor that Python has read, for a branch or a number, counts as well: its value is in the graph.
+    """
     weights = {tensor.data_ptr() for module in modules for tensor in tensors_of(module).values()}
     entries: dict[str, _Entry] = {}
     for region in regions:
@@ -53,6 +58,16 @@ def frozen_tensors(
                 entry.elements.append(elements)
             entry.buffers.append(_constant(region, access))
             entry.is_written |= region.written
+    registered = [argument.geometry for region in regions for argument in region.arguments]
+    for tensor, where in recording.python_reads:
+        place = Geometry.of(tensor)
+        named = attr_paths.find(place)
+        if named is None or any(place.overlaps(other) for other in registered):
+            continue
+        is_weight = tensor.data_ptr() in weights
+        entry = entries.setdefault(named.attr_path, _Entry(where, named, tensor, is_weight))
+        entry.elements.append(place.elements)
+        entry.is_read_by_python = True
     return [_frozen(name, entry) for name, entry in entries.items()]
 
 
@@ -76,6 +91,7 @@ def _frozen(name: str, entry: _Entry) -> FrozenTensor:
         buffers=frozenset(entry.buffers),
         is_written=entry.is_written,
         is_weight=entry.is_weight,
+        is_read_by_python=entry.is_read_by_python,
         live=None if entry.named else entry.tensor.detach(),
     )
 

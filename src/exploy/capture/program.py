@@ -80,7 +80,7 @@ class FrozenTensor:
     ports cover a part of the tensor, `elements` are the positions of the rest in the flattened tensor. `buffers` are
     the buffers of the program's module that hold it. `is_written` tells whether the pipeline also writes to it.
     `is_weight` tells whether it is a parameter or buffer of a known module. `declared` is the name of the constant that
-    the user declared for it.
+    the user declared for it. `is_read_by_python` tells whether Python made a branch or a number of its values.
     """
 
     name: str
@@ -92,6 +92,7 @@ class FrozenTensor:
     is_written: bool
     is_weight: bool = False
     declared: str | None = None
+    is_read_by_python: bool = False
     live: torch.Tensor | None = field(default=None, repr=False, compare=False)
 
     def changed_elements(self, now: np.ndarray) -> np.ndarray | None:

@@ -49,6 +49,7 @@ class Recording:
         self.module: fx.GraphModule
         self.tensors: dict[fx.Node, torch.Tensor] = {}
         self.arguments: list[torch.Tensor] = []
+        self.python_reads: list[tuple[torch.Tensor, str]] = []
         self._tracer: Any = None
         self._taint = _Taint(self)
 
@@ -106,6 +107,26 @@ class Recording:
     def depends_on_arguments(self, tensor: torch.Tensor) -> bool:
         """Whether the contents of a tensor depend on the arguments; only available while recording."""
         return self._taint.covers(tensor)
+
+    def note_python_read(self, tensor: torch.Tensor, where: str) -> None:
+        """Remember that Python has read a value that depends on no argument: it is a constant from now on.
+
+        `python_reads` has the outside tensors that the value was computed from, with the line that read it.
+        """
+        pending = [self.node_of(tensor)] if self.is_traced(tensor) else []
+        if not pending:
+            self.python_reads.append((tensor, where))
+        seen: set[fx.Node] = set()
+        while pending:
+            node = pending.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            pending.extend(node.all_input_nodes)
+            source = self.tensor(node) if node.op == "get_attr" else None
+            if source is not None:
+                is_part = Geometry.of(source).contains(Geometry.of(tensor))
+                self.python_reads.append((tensor if is_part else source, where))
 
     def tensor(self, node: fx.Node) -> torch.Tensor | None:
         """The live tensor of a node, or None."""
@@ -168,6 +189,10 @@ class Recording:
             masks = {position: index for position, index in indices if is_mask(self, index)}
             constant = {position: mask for position, mask in masks.items() if not self._taint.reaches(mask)}
             node.meta[CONSTANT_MASKS] = {position: self._hits(mask) for position, mask in constant.items()}
+            for mask in constant.values():
+                read = self.tensor(mask)
+                if read is not None:
+                    self.note_python_read(read, node.meta.get(WHERE) or calling_line())
             return target is INDEXING[0] and len(constant) < len(masks)
         return _has_dynamic_size(node) and self._taint.reaches(node)
 

@@ -31,6 +31,8 @@ class Sensitivity:
             elements: Flags for the elements to change; None for all. Ignored if the program stores the tensor in a
                 different shape.
         """
+        if frozen.is_read_by_python:
+            return True  # a branch or a number was made of it, which the program does not show
         read = {name for step in self._program.sources for sources in step.values() for name in sources.buffers}
         buffers = read & frozen.buffers
         return bool(buffers) and any(self._shows(frozen, buffers, elements, scale) for scale in _SCALES)
