@@ -133,7 +133,7 @@ def _pause(tally: Tally, watch: FrozenNotes, progress: Progress) -> Callable[[in
         if tally.mismatches and not asked:
             asked = True
             progress.stop()
-            watch.print(progress.console, agrees=False)
+            watch.print(progress.console, agrees=False, is_running=True)
             tally.print(progress.console, step + 1)
             input("Press Enter to continue.")
             progress.start()
