@@ -133,21 +133,21 @@ class Decorated(Inlined):
 class WithoutReset(Inlined):
     has_reset_hook = False
 
-    def register_evaluation_hooks(self, update, evaluate_substep):
+    def register_evaluation_hooks(self, update, evaluate_substep):  # type: ignore[override]
         self.keep(update, None, evaluate_substep)
 
 
 class WithoutResetOtherNames(Inlined):
     has_reset_hook = False
 
-    def register_evaluation_hooks(self, on_state, on_sub_step):
+    def register_evaluation_hooks(self, on_state, on_sub_step):  # type: ignore[override]
         self.keep(on_state, None, on_sub_step)
 
 
 class WithoutResetWithDefaults(Inlined):
     has_reset_hook = False
 
-    def register_evaluation_hooks(self, update=None, evaluate_substep=None):
+    def register_evaluation_hooks(self, update=None, evaluate_substep=None):  # type: ignore[override]
         self.keep(update, None, evaluate_substep)
 
 
@@ -156,7 +156,7 @@ class WithoutResetPartial(Inlined):
 
     def __init__(self) -> None:
         super().__init__()
-        self.register_evaluation_hooks = functools.partial(self.keep_with, "label")  # type: ignore[assignment]
+        self.register_evaluation_hooks = functools.partial(self.keep_with, "label")  # type: ignore[method-assign]
 
     def keep_with(self, label: str, update: Hook, evaluate_substep: Hook) -> None:
         assert label == "label"
