@@ -16,6 +16,10 @@ class ComponentError(ExployError, ValueError):
     """A component (Input, Output, Memory, Group, Connection) is invalid."""
 
 
+class DimensionError(ComponentError, IndexError):
+    """A tensor does not have the given dimension. Is also an IndexError, as torch raises it."""
+
+
 class DuplicateNameError(ExployError, AssertionError, KeyError):
     """Two components, groups or connections have the same name or are the same object.
 

@@ -692,6 +692,50 @@ class ComputedOutput(Robot):
         return [*others, Output("targets", lambda: self.targets * 2)]
 
 
+class AllOutputsWrong(WrongOutput):
+    """Two Outputs, neither of which is what the actions change."""
+
+    def components(self):
+        return [*super().components(), Output("efforts", lambda: self.default_targets * 2)]
+
+
+class WrongOutputNextToASensor(WrongOutput):
+    """The other Output changes, but not by the actions."""
+
+    def components(self):
+        return [*super().components(), Output("measured", lambda: self.pos * 2)]
+
+
+class ZeroEfforts(Robot):
+    """Position targets, with velocity and effort targets that are always zero, as some controllers need."""
+
+    def setup(self):
+        self.efforts = torch.zeros(1, 2)
+        self.velocities = torch.ones(1, 2)
+
+    def components(self):
+        outputs = [Output("efforts", lambda: self.efforts), Output("velocities", lambda: self.velocities)]
+        return [*super().components(), *outputs]
+
+    def apply_actions(self):
+        self.velocities[:] = 0.0
+
+
+class ZeroEffortsAndDelayedTargets(ZeroEfforts):
+    """The targets are the actions of the step before."""
+
+    def components(self):
+        return [*super().components(), Memory("last_actions", lambda: self.last_actions)]
+
+    def setup(self):
+        super().setup()
+        self.last_actions = torch.zeros(1, 2)
+
+    def process_actions(self, actions):
+        self.targets[:] = self.last_actions
+        self.last_actions[:] = actions
+
+
 class Spectator(Robot):
     def setup(self):
         self.camera = torch.zeros(3)
@@ -849,12 +893,24 @@ MENDED_BY_A_LINE = [
         "type(env).decimation = property(lambda self: 4)", "decimation",
     ),
     Fault(Kind.DETACHED, Copying, Viewing, "pos", line("Input", "pos", "env.pos"), "<lambda>"),
-    Fault(
-        Kind.CONSTANT_OUTPUT, WrongOutput, ComputedOutput, "targets",
-        line("Output", "targets", "env.targets"), "<lambda>",
-    ),
 ]  # fmt: skip
 MENDED_BY_HAND = [
+    Fault(
+        Kind.CONSTANT_OUTPUT, WrongOutput, ComputedOutput, "targets",
+        "# make the callback of Output('targets') return the tensor that apply_actions() writes; "
+        "the actions change env.targets",
+        "<lambda>",
+    ),
+    Fault(
+        Kind.CONSTANT_OUTPUT, AllOutputsWrong, ZeroEfforts, "targets",
+        "# make the callback of Output('targets') return the tensor that apply_actions() writes",
+        "<lambda>",
+    ),
+    Fault(
+        Kind.CONSTANT_OUTPUT, WrongOutputNextToASensor, ZeroEffortsAndDelayedTargets, "targets",
+        "# make the callback of Output('targets') return the tensor that apply_actions() writes",
+        "<lambda>",
+    ),
     Fault(
         Kind.PYTHON_STATE, SwitchedByTime, CounterThatNothingReads, "env.is_walking",
         "# keep env.is_walking in a tensor",
@@ -957,3 +1013,69 @@ def test_a_random_actor_is_allowed_where_the_user_says_so():
     diagnosis = exploy.check_environment(Robot(), Sampling(), allow_random=True)
     assert diagnosis.ok, diagnosis
     assert [item.tensor for item in diagnosis.findings if item.kind is Kind.RANDOM] == ["actor"]
+
+
+# -- constant outputs -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("env", [ZeroEfforts, ZeroEffortsAndDelayedTargets])
+def test_a_constant_target_next_to_targets_that_follow_the_actions_is_info(env, tmp_path: Path):
+    env, actor = env(), make_actor(4)
+    diagnosis = exploy.check_environment(env, actor)
+    assert diagnosis.ok and diagnosis.suggestions == (), diagnosis
+    for name in ("efforts", "velocities"):
+        finding = the_finding(diagnosis, Kind.CONSTANT_OUTPUT, name)
+        assert finding.severity is Severity.INFO
+        assert finding.suggestion.startswith(f"# if Output('{name}') is meant to be constant, declare its tensor with")
+    session = assert_agrees(env, actor, tmp_path, steps=40)
+    assert not session.get_output_value("efforts").any() and session.get_output_value("targets").any()
+
+
+@pytest.mark.parametrize("kind", [ZeroEfforts, ZeroEffortsAndDelayedTargets])
+def test_declaring_the_tensor_of_a_constant_output_quiets_it(kind):
+    env = kind()
+    env.context_manager().add_constant("no_efforts", lambda: env.efforts)
+    env.context_manager().add_constant("no_velocities", lambda: env.velocities)
+    kinds = {finding.kind for finding in exploy.check_environment(env, make_actor(4)).findings}
+    assert kinds == {Kind.CARRIED}
+
+
+def test_declaring_the_tensor_that_a_constant_output_is_computed_from_quiets_it():
+    class Scaled(ZeroEfforts):
+        def components(self):
+            return [*Robot.components(self), Output("efforts", lambda: self.efforts * 2)]
+
+    env = Scaled()
+    env.context_manager().add_constant("no_efforts", lambda: env.efforts)
+    kinds = {finding.kind for finding in exploy.check_environment(env, make_actor(4)).findings}
+    assert kinds == {Kind.CARRIED}
+
+
+def test_declaring_one_constant_output_does_not_quiet_another():
+    env = ZeroEfforts()
+    env.context_manager().add_constant("no_efforts", lambda: env.efforts)
+    findings = exploy.check_environment(env, make_actor(4)).findings
+    assert [item.tensor for item in findings if item.kind is Kind.CONSTANT_OUTPUT] == ["velocities"]
+
+
+def test_a_constant_that_is_neither_read_nor_an_output_is_named():
+    env = ZeroEfforts()
+    env.context_manager().add_constant("stray", lambda: env.noise(env.pos))
+    assert the_finding(exploy.check_environment(env, make_actor(4)), Kind.UNUSED, "stray").severity is Severity.INFO
+
+
+@pytest.mark.parametrize("kind", [WrongOutput, AllOutputsWrong, WrongOutputNextToASensor, ZeroEfforts])
+def test_no_suggestion_gives_an_output_another_tensor(kind):
+    """Pasting everything, comments included, leaves what the robot gets as it was."""
+    env, actor = kind(), make_actor(4)
+    diagnosis = exploy.check_environment(env, actor)
+    constant = [item for item in diagnosis.findings if item.kind is Kind.CONSTANT_OUTPUT]
+    assert constant and all(item.suggestion.startswith("# ") and "\n" not in item.suggestion for item in constant)
+    before = {item.output_name: item.get_from_env_cb for item in env.context_manager().get_output_components()}
+    paste(diagnosis, env, actor)
+    assert before == {item.output_name: item.get_from_env_cb for item in env.context_manager().get_output_components()}
+
+
+def test_actions_that_no_output_depends_on_are_named_although_an_output_changes():
+    finding = the_finding(exploy.check_environment(WrongOutputNextToASensor(), make_actor(4)), Kind.UNUSED, "actions")
+    assert finding.severity is Severity.INFO and "env.targets" in finding.suggestion

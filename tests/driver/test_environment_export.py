@@ -151,6 +151,46 @@ def test_metadata_has_the_documented_keys_at_full_precision(tmp_path: Path):
     assert json.loads(found["exploy.contract"])["decimation"] == 4
 
 
+class Timed(Simple):
+    """An environment with some keys in its metadata."""
+
+    def __init__(self, **keys):
+        super().__init__()
+        self.keys = keys
+
+    def metadata(self):
+        return {"env_name": "Timed", **self.keys}
+
+
+@pytest.mark.parametrize("sim_dt", [0.005, "0.005", np.float64(0.005)])
+def test_the_update_rate_follows_from_the_simulation_step(sim_dt, tmp_path: Path):
+    export(Timed(sim_dt=sim_dt), make_actor(4), tmp_path)
+    found = metadata(tmp_path)
+    assert (found["sim_dt"], found["update_rate"]) == ("0.005", "200.0")
+    assert json.loads(found["update_rate"]) == 200
+
+
+@pytest.mark.parametrize(("given", "stored"), [(100, "100"), ("50", "50"), ("as fast as it can", "as fast as it can")])
+def test_an_update_rate_that_the_environment_gives_is_kept(given, stored, tmp_path: Path):
+    export(Timed(sim_dt=0.005, update_rate=given), make_actor(4), tmp_path)
+    assert metadata(tmp_path)["update_rate"] == stored
+
+
+@pytest.mark.parametrize(
+    "keys", [{}, *({"sim_dt": value} for value in (0, "0", -0.005, "fast", True, [0.005], 5e-324))]
+)
+def test_no_update_rate_follows_from_a_simulation_step_that_makes_no_sense(keys, tmp_path: Path):
+    export(Timed(**keys), make_actor(4), tmp_path)
+    assert "update_rate" not in metadata(tmp_path)
+
+
+def test_a_component_may_be_named_update_rate(tmp_path: Path):
+    env = Timed(sim_dt=0.005)
+    env.context_manager().add_group(Group("update_rate", [], metadata={"unit": "Hz"}))
+    export(env, make_actor(4), tmp_path)
+    assert json.loads(metadata(tmp_path)["update_rate"]) == {"unit": "Hz"}
+
+
 def test_the_file_tells_nothing_of_the_machine_that_made_it(tmp_path: Path):
     export(Simple(), make_actor(4), tmp_path)
     for path in tmp_path.rglob("*.onnx"):

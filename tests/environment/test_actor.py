@@ -160,15 +160,22 @@ def test_a_single_tensor_is_a_state_of_one(manager: ContextManager) -> None:
 
 
 @pytest.mark.parametrize("state", [None, ()])
-def test_an_actor_without_state_is_refused_with_advice(manager: ContextManager, state: Any) -> None:
-    with pytest.raises(ActorError, match=r"no hidden state yet.*Run it once"):
-        add_actor_memory(manager, lambda: state)
+def test_nothing_is_registered_for_an_actor_without_state_but_it_is_remembered(
+    manager: ContextManager, state: Any
+) -> None:
+    def get_state() -> Any:
+        return state
+
+    add_actor_memory(manager, get_state)
     assert manager.get_memory_components() == []
+    assert manager.stateless_actors == (get_state,)
 
 
-def test_a_stateless_module_is_refused(manager: ContextManager) -> None:
-    with pytest.raises(ActorError, match="no hidden state"):
-        add_actor_memory(manager, make_exportable_actor(torch.nn.Linear(3, 2)).get_state)
+def test_an_actor_with_state_is_not_remembered_as_one_without(manager: ContextManager) -> None:
+    module = Recurrent()
+    module(OBS)
+    add_actor_memory(manager, module.get_state)
+    assert manager.stateless_actors == ()
 
 
 def test_an_actor_that_loses_its_state_later_is_told_so(manager: ContextManager) -> None:
@@ -176,7 +183,7 @@ def test_an_actor_that_loses_its_state_later_is_told_so(manager: ContextManager)
     module(OBS)
     add_actor_memory(manager, module.get_state)
     module.state = None
-    with pytest.raises(ActorError, match="no hidden state"):
+    with pytest.raises(ActorError, match=r"no hidden state, but had 2 .*Run it once, .*empty_actor_observations"):
         manager.read_inputs()
 
 

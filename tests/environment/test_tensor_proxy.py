@@ -321,6 +321,12 @@ class TestSplitTensors:
         for actual, expected in zip(proxy.tensors, body_pos.unbind(split_dim), strict=True):
             assert torch.equal(actual, expected)
 
+    def test_a_negative_dimension_counts_from_the_end(self, body_pos):
+        proxy = TensorProxy(body_pos, split_dim=-2)
+        assert proxy[:, 2] is proxy.tensors[2] and torch.equal(proxy[:, 2], body_pos[:, 2])
+        proxy[:, 1] = -1.0
+        assert (body_pos[:, 1] == -1).all() and (body_pos[:, 0] > 0).all()
+
     def test_share_memory_with_the_original_tensor(self, proxy, body_pos):
         body_pos[:, 2] = -1
         assert (proxy.tensors[2] == -1).all()
@@ -353,10 +359,17 @@ class TestBadArguments:
         with pytest.raises(ComponentError, match=r"at least one dimension, got a tensor with none.*Use the tensor"):
             TensorProxy(torch.tensor(1.0), 0)
 
-    @pytest.mark.parametrize("split_dim", [3, -4])
-    def test_dimension_out_of_range_is_refused(self, body_pos, split_dim):
-        with pytest.raises(ComponentError, match=rf"from -3 to 2 .*shape \(2, 3, 4\), got {split_dim}\. Pass"):
+    @pytest.mark.parametrize("error", [ComponentError, IndexError])
+    @pytest.mark.parametrize("split_dim", [3, -4, 100])
+    def test_dimension_out_of_range_is_refused_as_a_component_and_as_an_index(self, body_pos, split_dim, error):
+        with pytest.raises(error, match=rf"from -3 to 2 .*shape \(2, 3, 4\), got {split_dim}\. Pass"):
             TensorProxy(body_pos, split_dim)
+
+    @pytest.mark.parametrize("split_dim", [1.0, "1", None, True])
+    def test_only_a_dimension_out_of_range_is_an_index_error(self, body_pos, split_dim):
+        with pytest.raises(ComponentError) as caught:
+            TensorProxy(body_pos, split_dim)
+        assert not isinstance(caught.value, IndexError)
 
     @pytest.mark.parametrize("split_dim", [1.0, "1", None, True])
     def test_dimension_that_is_no_int_is_refused(self, body_pos, split_dim):

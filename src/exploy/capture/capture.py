@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn.parameter import is_lazy
 
+from exploy.capture.actor_state import require_no_new_state
 from exploy.capture.aliases import require_disjoint_arguments, tie_aliases
 from exploy.capture.frozen import frozen_tensors
 from exploy.capture.graph_module import own_module
@@ -57,6 +58,7 @@ def capture(
             invalid value.
     """
     _require_initialized_parameters(actor)
+    require_no_new_state(env.context_manager())
     roots = live_objects(env, actor)
     pipeline = Pipeline(env, actor)
     arguments = {component.input_name: component.fetch() for component in pipeline.inputs}
@@ -66,6 +68,7 @@ def capture(
     initial = initial_values(env, actor, roots, initial_memory or {})
     with Snapshot(roots) as snapshot:
         pipeline.record(snapshot, list(arguments.values()))
+        require_no_new_state(env.context_manager())
     return _Builder(pipeline, roots, arguments, initial).build()
 
 

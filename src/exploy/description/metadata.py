@@ -1,6 +1,7 @@
 """The documented metadata keys of a file."""
 
 import json
+import math
 from typing import Any
 
 from exploy.contract import METADATA_KEY, Contract
@@ -14,6 +15,8 @@ def build_metadata(
     env: ExportableEnvironment, contract: Contract, model_source: dict[str, Any] | None
 ) -> dict[str, str]:
     """The metadata of a file: keys of the environment, of each component and group, and of the model.
+
+    `update_rate`, which robot controllers read, follows from `sim_dt` unless the environment gives it.
 
     Raises:
         MetadataError: If a value cannot be stored as JSON, or two sources use the same key for different values.
@@ -39,6 +42,8 @@ def build_metadata(
                 f"{name!r} is both a key of the model's metadata and a component with metadata. Rename one of them."
             )
         properties[name] = to_json(f"the metadata of {name!r}", value)
+    if contract.hz is not None and math.isfinite(contract.hz):
+        properties.setdefault("update_rate", str(contract.hz))
     return properties
 
 

@@ -7,8 +7,10 @@ from typing import Any
 import torch
 
 from exploy.environment.components import Memory
-from exploy.environment.context_manager import ContextManager
+from exploy.environment.context_manager import ContextManager, StateGetter
 from exploy.errors import ActorError
+
+RUN_ONCE = "for example `actor(env.empty_actor_observations())`"
 
 
 class ExportableActor(torch.nn.Module, ABC):
@@ -72,40 +74,43 @@ def unwrapped(actor: torch.nn.Module) -> torch.nn.Module:
     return actor.actor if isinstance(actor, _WrappedActor) else actor
 
 
-def add_actor_memory(
-    context_manager: ContextManager, get_hidden_states_func: Callable[[], tuple[torch.Tensor, ...] | None]
-) -> None:
+def add_actor_memory(context_manager: ContextManager, get_hidden_states_func: StateGetter) -> None:
     """Register each hidden state of an actor as a Memory named `actor_state_0`, `actor_state_1`, …
+
+    Nothing is registered for an actor without state. The export asks it again, and raises an ActorError if it has
+    state then. So run a recurrent actor once before this call.
 
     Args:
         context_manager: The context manager that gets the memories.
         get_hidden_states_func: Returns the current hidden states, usually `actor.get_state`.
-
-    Raises:
-        ActorError: If the actor has no state yet.
     """
-    states = _states(get_hidden_states_func)
+    states = hidden_states(get_hidden_states_func)
+    if not states:
+        context_manager.add_stateless_actor(get_hidden_states_func)
+        return
 
     def callback(index: int) -> Callable[[], torch.Tensor]:
-        return lambda: _states(get_hidden_states_func, len(states))[index]
+        return lambda: _registered_states(get_hidden_states_func, len(states))[index]
 
     context_manager.add_components(
         [Memory(name=f"actor_state_{index}", get_from_env_cb=callback(index)) for index in range(len(states))]
     )
 
 
-def _states(
-    get_hidden_states_func: Callable[[], tuple[torch.Tensor, ...] | None], expected: int | None = None
-) -> tuple[torch.Tensor, ...]:
+def hidden_states(get_hidden_states_func: StateGetter) -> tuple[torch.Tensor, ...]:
+    """The current hidden states of an actor; empty if it has none."""
     states = get_hidden_states_func()
-    if isinstance(states, torch.Tensor):
-        states = (states,)
+    return (states,) if isinstance(states, torch.Tensor) else states or ()
+
+
+def _registered_states(get_hidden_states_func: StateGetter, expected: int) -> tuple[torch.Tensor, ...]:
+    states = hidden_states(get_hidden_states_func)
     if not states:
         raise ActorError(
-            "The actor has no hidden state yet. Run it once before add_actor_memory(), "
-            "for example `actor(env.empty_actor_observations())`."
+            f"The actor has no hidden state, but had {expected} when add_actor_memory() was called. Run it once, "
+            f"{RUN_ONCE}."
         )
-    if expected is not None and len(states) != expected:
+    if len(states) != expected:
         raise ActorError(
             f"The actor had {expected} hidden states when registered but has {len(states)} now. "
             "The number must not change."

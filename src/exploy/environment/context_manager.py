@@ -4,7 +4,7 @@ The ContextManager holds all Inputs, Outputs, Memories, Groups and Connections o
 names that would conflict in the exported file.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ _RESERVED_NAMES = frozenset({"actions", "obs"})
 _RESERVED_PREFIXES = ("ctx.", "memory.")
 
 Component = Input | Output
+StateGetter = Callable[[], tuple[torch.Tensor, ...] | None]
 
 
 class ContextManager:
@@ -32,6 +33,7 @@ class ContextManager:
         self._connections: dict[str, Connection] = {}
         self._constants: dict[str, Constant] = {}
         self._modules: list[torch.nn.Module] = []
+        self._stateless: list[StateGetter] = []
 
     def __str__(self) -> str:
         table = Table("", "name", "shape and type", "metadata")
@@ -92,6 +94,15 @@ class ContextManager:
     def get_constants(self) -> list[Constant]:
         """All declared constants."""
         return list(self._constants.values())
+
+    def add_stateless_actor(self, get_state: StateGetter) -> None:
+        """Remember an actor that has no state to register. A capture asks again, and raises if it has state then."""
+        self._stateless.append(get_state)
+
+    @property
+    def stateless_actors(self) -> tuple[StateGetter, ...]:
+        """The functions that return the state of actors that had none when they were added."""
+        return tuple(self._stateless)
 
     def remove_component(self, name: str) -> None:
         """Remove an Input, Output or Memory by its full name. Does nothing if it does not exist."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from exploy.errors import ComponentError
+from exploy.errors import ComponentError, DimensionError
 
 
 class _Operator:
@@ -72,8 +72,8 @@ class TensorProxy:
         """Split `tensor` along `split_dim`, which may be negative.
 
         Raises:
-            ComponentError: If `tensor` is not a tensor or has no dimension, or `split_dim` is not one of its
-                dimensions.
+            ComponentError: If `tensor` is not a tensor or has no dimension, or `split_dim` is not an int.
+            DimensionError: If `split_dim` is not one of its dimensions. Is also a ComponentError and an IndexError.
         """
         self._base = _validated_tensor(tensor)
         self._split_dim = _validated_dim(split_dim, tensor)
@@ -228,7 +228,7 @@ def _validated_dim(split_dim: Any, tensor: torch.Tensor) -> int:
             "Pass the number of the dimension along which to split the tensor."
         )
     if not -tensor.ndim <= split_dim < tensor.ndim:
-        raise ComponentError(
+        raise DimensionError(
             f"TensorProxy needs a split_dim from {-tensor.ndim} to {tensor.ndim - 1} for a tensor of shape "
             f"{tuple(tensor.shape)}, got {split_dim}. Pass one of the dimensions of the tensor."
         )

@@ -69,7 +69,7 @@ def evaluate(
         Whether the file agrees: True if everything was compared and nothing differs. And the last observations.
 
     Raises:
-        InvalidEnvironmentError: If a number of steps or episodes is missing or not positive.
+        InvalidEnvironmentError: If a number of steps or episodes is missing, or not a positive integer.
         FileFormatError: If the file does not belong to the environment.
     """
     length = _validated_length(num_steps, num_episodes, max_episode_steps)
@@ -141,8 +141,8 @@ def run_evaluation(
 def _validated_length(num_steps: int | None, num_episodes: int | None, max_episode_steps: int | None) -> RunLength:
     given = {"num_steps": num_steps, "num_episodes": num_episodes, "max_episode_steps": max_episode_steps}
     for name, number in given.items():
-        if number is not None and number < 1:
-            raise InvalidEnvironmentError(f"evaluate() needs {name} of 1 or more, got {number}.")
+        if number is not None and not (number >= 1 and number % 1 == 0):
+            raise InvalidEnvironmentError(f"evaluate() needs {name} of 1 or more, an integer; got {number}.")
     if num_steps is not None:
         return RunLength(num_steps, num_episodes, max_episode_steps)
     if num_episodes is None or max_episode_steps is None:
@@ -172,7 +172,7 @@ def _pause(tally: Tally, watch: FrozenNotes, progress: Progress) -> Callable[[in
         if tally.mismatches and not asked:
             asked = True
             progress.stop()
-            watch.print(progress.console, agrees=False)
+            watch.print(progress.console, agrees=False, is_running=True)
             tally.print(progress.console, step + 1)
             input("Press Enter to continue.")
             progress.start()

@@ -4,11 +4,14 @@ import torch
 
 from exploy.capture.program import ACTIONS, FrozenTensor, Sources
 from exploy.diagnosis.evidence.moved_by_actions import moved_by_actions
+from exploy.diagnosis.evidence.outputs_of_actions import outputs_of_actions
 from exploy.diagnosis.examination import Examination
-from exploy.diagnosis.finding import Finding, FindingKind
+from exploy.diagnosis.finding import Finding, FindingKind, Severity
 from exploy.environment.components import Input, Memory, Output
 from exploy.live.geometry import Geometry, has_memory
 from exploy.live.location import definition
+
+_MOST_PATHS = 3
 
 
 def port_findings(examination: Examination) -> list[Finding]:
@@ -70,7 +73,7 @@ def _is_detached(examination: Examination, item: Input) -> bool:
     one, two = examination.experiments.fetch(item), examination.experiments.fetch(item)
     if one is None or two is None:
         return False
-    return has_memory(one) and has_memory(two) and not Geometry.of(one).overlaps(Geometry.of(two))
+    return has_memory(one) and has_memory(two) and not _share_memory(one, two)
 
 
 def _tensors_like(examination: Examination, value: torch.Tensor) -> list[str]:
@@ -87,13 +90,21 @@ def _tensors_like(examination: Examination, value: torch.Tensor) -> list[str]:
 
 
 def _constant_outputs(examination: Examination) -> list[Finding]:
-    constant = [
-        item
-        for item in examination.experiments.env.context_manager().get_output_components()
-        if not isinstance(item, Memory) and _is_constant(examination, item.output_name)
-    ]
-    findings = [_constant_output(examination, item) for item in constant]
+    """Outputs that never change. This is fine next to Outputs that follow the actions, as for a zero effort target."""
+    is_fine = _follows_actions(examination)
     what = "depends on no Input and no Memory, so it is the same at each step"
+    findings = [
+        Finding(
+            FindingKind.CONSTANT_OUTPUT,
+            Severity.INFO if is_fine else Severity.WARNING,
+            item.output_name,
+            definition(item.get_from_env_cb),
+            what,
+            _advice_for_constant(item) if is_fine else _advice_for_wrong(examination, item),
+        )
+        for item in _constant(examination)
+        if not (_is_declared(examination, item) or (is_fine and _is_made_of_declared(examination, item)))
+    ]
     return findings + [
         Finding.of(
             FindingKind.CONSTANT_OUTPUT, name, what, suggestion="# register the tensors that the observations read"
@@ -103,28 +114,66 @@ def _constant_outputs(examination: Examination) -> list[Finding]:
     ]
 
 
+def _constant(examination: Examination) -> list[Output]:
+    return [item for item in _outputs(examination) if _is_constant(examination, item.output_name)]
+
+
+def _outputs(examination: Examination) -> list[Output]:
+    """All Outputs that are not Memories."""
+    outputs = examination.experiments.env.context_manager().get_output_components()
+    return [item for item in outputs if not isinstance(item, Memory)]
+
+
 def _is_constant(examination: Examination, name: str) -> bool:
-    default, sub_step = examination.program.sources
-    sources = default[name] | sub_step.get(name, Sources())
+    sources = _sources_of(examination, name)
     return not sources.inputs and not sources.random
 
 
-def _constant_output(examination: Examination, item: Output) -> Finding:
-    what = "depends on no Input and no Memory, so it is the same at each step"
-    moved = [
-        attr_path
-        for attr_path, shape in moved_by_actions(examination.experiments).items()
-        if shape == tuple(item.value.shape)
-    ]
-    suggestion = f"# make the callback of {item} return the tensor that apply_actions() writes"
-    if moved:
-        suggestion = examination.suggest("Output", moved[0], item.name)
-    return Finding.of(FindingKind.CONSTANT_OUTPUT, item.output_name, what, definition(item.get_from_env_cb), suggestion)
+def _sources_of(examination: Examination, name: str) -> Sources:
+    default, sub_step = examination.program.sources
+    return default[name] | sub_step.get(name, Sources())
+
+
+def _follows_actions(examination: Examination) -> bool:
+    """Whether any Output depends on the actions."""
+    names = outputs_of_actions(examination.program)
+    return any(item.output_name in names for item in _outputs(examination))
+
+
+def _is_declared(examination: Examination, item: Output) -> bool:
+    """Whether the user declared the tensor of an Output as a constant."""
+    constants = examination.experiments.env.context_manager().get_constants()
+    return any(_share_memory(item.fetch(), constant.fetch()) for constant in constants)
+
+
+def _is_made_of_declared(examination: Examination, item: Output) -> bool:
+    """Whether the user declared all tensors that an Output is computed from as constants."""
+    frozen = examination.program.frozen_and_weights
+    declared = {name for tensor in frozen if tensor.declared is not None for name in tensor.buffers}
+    read = _sources_of(examination, item.output_name).buffers
+    return bool(read) and read <= declared
+
+
+def _share_memory(one: torch.Tensor, two: torch.Tensor) -> bool:
+    return has_memory(one) and has_memory(two) and Geometry.of(one).overlaps(Geometry.of(two))
+
+
+def _advice_for_constant(item: Output) -> str:
+    return (
+        f"# if {item} is meant to be constant, declare its tensor with add_constant(); else make its callback return "
+        "the tensor that apply_actions() writes"
+    )
+
+
+def _advice_for_wrong(examination: Examination, item: Output) -> str:
+    moved = moved_by_actions(examination.experiments)
+    alike = [attr_path for attr_path, shape in moved.items() if shape == tuple(item.value.shape)]
+    found = f"; the actions change {', '.join(alike[:_MOST_PATHS])}" if alike else ""
+    return f"# make the callback of {item} return the tensor that apply_actions() writes{found}"
 
 
 def _unused_actions(examination: Examination) -> list[Finding]:
-    outputs = examination.experiments.env.context_manager().get_output_components()
-    if any(not _is_constant(examination, item.output_name) for item in outputs if not isinstance(item, Memory)):
+    if _follows_actions(examination):
         return []
     moved = list(moved_by_actions(examination.experiments))
     suggestion = (
@@ -149,6 +198,7 @@ def _carried(examination: Examination) -> list[Finding]:
 
 def _unread_constants(examination: Examination) -> list[Finding]:
     read = {frozen.declared for frozen in examination.program.frozen_and_weights}
+    outputs = [item.fetch() for item in _constant(examination)]
     return [
         Finding.of(
             FindingKind.UNUSED,
@@ -158,7 +208,7 @@ def _unread_constants(examination: Examination) -> list[Finding]:
             f"# remove {constant}, or make its callback return the tensor that the environment reads",
         )
         for constant in examination.experiments.env.context_manager().get_constants()
-        if constant.name not in read
+        if constant.name not in read and not any(_share_memory(constant.fetch(), output) for output in outputs)
     ]
 
 
