@@ -168,6 +168,7 @@ class Tally:
                 expected, got, self.atol, self.rtol, by_largest=self.by_largest, error=error, explained=explained
             )
             if beyond is not None:
+                output.compared += moment is not None
                 self._fail(output, Mismatch(step, sub_step, beyond, self._element_name(name, beyond), moment))
                 return
             share = error[found.index] / np.broadcast_to(explained, error.shape)[found.index]
