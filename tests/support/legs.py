@@ -62,6 +62,9 @@ class Legs:
         if self.kind is Kind.COUNTS_IN_PYTHON:
             self.share = (number + 1) / self.decimation
 
+    def begin_move(self, number: int) -> None:
+        """Called by a loop that says when the torque of a sub-step is final."""
+
     def move(self) -> None:
         """One step of the simulator."""
         noise = 0.1 * torch.randn(1, 2, generator=self._noise)

@@ -118,6 +118,7 @@ class SharesNothing(Delegating):
             legs.share += legs.growth
             goal = legs.previous + legs.share * (legs.current - legs.previous)
             legs.torque = 20.0 * (goal - legs.position) - 0.3 * legs.contact
+            legs.begin_move(number)
             legs.move()
         done = legs.end_step()
         legs.clear_before_observations()
@@ -169,3 +170,54 @@ def test_a_fault_at_the_last_but_one_of_forty_sub_steps_is_found(tmp_path: Path,
     assert not agrees(env, exported(env, tmp_path), 5)
     assert "sub-step 38" in capsys.readouterr().out
     assert errors(LeggedGym(Late(Kind.PLAIN, decimation=40))) != []
+
+
+# -- what is seen only now and then ---------------------------------------------------------------------------------
+
+
+class SharesAtFirst(SharesNothing):
+    """step() has a law of its own after some steps."""
+
+    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
+        return Delegating.step(self, actions) if self.legs._steps < 3 else super().step(actions)
+
+
+class HooksAtFirst(SharesNothing):
+    """step() does not call the hooks any more after some steps."""
+
+    def register_evaluation_hooks(self, update, reset, evaluate_substep):
+        def evaluate_at_first(number: int) -> None:
+            if self.legs._steps < 3:
+                evaluate_substep(number)
+
+        self.legs.begin_move = evaluate_at_first  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("build", [SharesAtFirst, HooksAtFirst])
+def test_steps_that_are_seen_do_not_stand_for_steps_that_are_not(build, tmp_path: Path, capsys):
+    env = build(Legs(Kind.PLAIN))
+    assert not agrees(env, exported(env, tmp_path))
+    report = " ".join(capsys.readouterr().out.split())
+    assert "incomplete: memory.current.out, torque could not be compared" in report
+    assert "not compared at step 3: sub-steps cannot be seen" in report
+
+
+class WeakMotors(Delegating):
+    """step() weakens the torque after the shared function has returned, before the simulator gets it."""
+
+    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
+        legs = self.legs
+        legs.accept(actions)
+        for _ in range(legs.decimation):
+            self.inner.apply_torque()
+            legs.torque *= 0.9
+            legs.move()
+        return self.inner.observe(), legs.end_step()
+
+
+@pytest.mark.parametrize("decimation", [1, 4])
+def test_an_output_that_step_changes_after_the_shared_function_is_not_claimed(decimation, tmp_path: Path, capsys):
+    env = WeakMotors(Legs(Kind.PLAIN, decimation))
+    assert not agrees(env, exported(env, tmp_path))
+    report = " ".join(capsys.readouterr().out.split())
+    assert "incomplete: torque could not be compared" in report and "what the simulator got" in report

@@ -30,6 +30,10 @@ UNSEEN_OBSERVATIONS = (
     "the computation of observations cannot be seen: step() neither calls the hooks nor shares a function with "
     "compute_observations()"
 )
+UNSEEN_OUTPUTS = (
+    "step() changes it after the function that it shares with apply_actions() has returned, so that it is not known "
+    "what the simulator got"
+)
 RANDOM = "depends on random numbers"
 
 
@@ -173,6 +177,7 @@ class ClosedLoop:
                 self._reset_actor()
             observations, reading = self._observe_reset(self._observer.readings())
             return observations, reading, True
+        self._note_unseen(sub_steps)
         if self._observer.applied is not None:
             self.sub_steps.append(self._observer.applied)
         reading = self._reading_after_step()
@@ -194,6 +199,23 @@ class ClosedLoop:
                 self._run_file(sub_step.number, sub_step.inputs)
             for name, value in (sub_step.outputs or {}).items():
                 self._compare(name, value, sub_step.number)
+                if sub_step.later is not None and not self._is_kept(name, value, sub_step.later[name]):
+                    self._tally.unseen.setdefault(name, f"at step {self.steps}: {UNSEEN_OUTPUTS}")
+
+    def _is_kept(self, output: str, value: np.ndarray, later: np.ndarray) -> bool:
+        """Whether an Output has kept its value while the simulator moved; a memory need not, it is compared later."""
+        if any(memory.output == output for memory in self._registered.values()):
+            return True
+        return np.array_equal(value, later, equal_nan=value.dtype.kind == "f")
+
+    def _note_unseen(self, sub_steps: list[SubStep] | None) -> None:
+        """Note what could not be compared in a step without a reset, even if other steps show it."""
+        if sub_steps is None and self._contract.decimation == 1:
+            return  # the Outputs after the step are those of its only sub-step
+        seen = {item.number for item in sub_steps or ()}
+        for name in self._manager.get_output_names():
+            if not seen.issuperset(self._tally.expected[name]) and name not in self._contract.random_outputs:
+                self._tally.unseen.setdefault(name, f"at step {self.steps}: {UNSEEN_SUB_STEPS}")
 
     def _catch_up(self, was_reset: bool) -> None:
         """Run the file through sub-steps that were not seen, and compare what they give without new inputs."""
@@ -310,7 +332,7 @@ class ClosedLoop:
         else:
             for name, memory in by_observations.items():
                 self._set_memories({name: before[name]})
-                self._tally.unknown_starts[memory.output] = f"at the start after a reset: {UNSEEN_OBSERVATIONS}"
+                self._tally.unseen[memory.output] = f"at the start after a reset: {UNSEEN_OBSERVATIONS}"
 
     def _follow_observations(self, readings: list[Reading], memories: dict[str, StoredMemory]) -> None:
         """Compare start values with those at the first computation since the reset, and follow the later ones.
