@@ -172,11 +172,7 @@ class ClosedLoop:
         else:
             self._follow(sub_steps)
         if was_reset:
-            self.resets += 1
-            if not self._observer.was_reset:
-                self._reset_actor()
-            observations, reading = self._observe_reset(self._observer.readings())
-            return observations, reading, True
+            return *self._follow_reset(), True
         self._note_unseen(sub_steps)
         if self._observer.applied is not None:
             self.sub_steps.append(self._observer.applied)
@@ -273,9 +269,37 @@ class ClosedLoop:
         readings = self._observer.readings()
         if readings:
             return observations, readings[-1]
-        memories = self._read_memories()
-        memories |= {name: before[name] for name, memory in self._registered.items() if memory.written_by_observations}
-        return observations, Reading(self._read_inputs(), memories)
+        memories, written = self._read_memories(), self._written_by_observations()
+        if written and same_values(before, memories):
+            return self._make_first_step(observations, before)
+        return observations, Reading(self._read_inputs(), memories | {name: before[name] for name in written})
+
+    def _make_first_step(self, observations: torch.Tensor, memories: Values) -> tuple[torch.Tensor, Reading]:
+        """Make one step more, which is not compared, since the observations were computed before the run began.
+
+        What they were computed from is no longer there: the computation has changed memories.
+
+        Args:
+            observations: The observations.
+            memories: The memories that they have left.
+        """
+        if self._actor is None:
+            results = self._stepped.run(0, self._read_inputs() | self._memories | memories)
+            actions = torch.from_numpy(results[ACTIONS].copy()).to(self._env.empty_actions().device)
+        else:
+            actions = self._actor(observations)
+        self._observer.begin_step()
+        observations, done = step_environment(self._env, actions)
+        was_reset = done or self._observer.was_reset
+        self._observer.sub_steps(self._contract.decimation, was_reset)
+        if was_reset:
+            return self._follow_reset()
+        written = {name: memories[name] for name in self._written_by_observations()}
+        readings = self._observer.readings() or [Reading(self._read_inputs(), self._read_memories() | written)]
+        return observations, readings[-1]
+
+    def _written_by_observations(self) -> dict[str, StoredMemory]:
+        return {name: memory for name, memory in self._registered.items() if memory.written_by_observations}
 
     def _end_episode(self, observations: torch.Tensor, reading: Reading) -> tuple[torch.Tensor, Reading]:
         """Reset the environment where it can be; else the episode just goes on."""
@@ -285,6 +309,13 @@ class ClosedLoop:
         self._env.reset()
         self._reset_actor()
         self.resets += 1
+        return self._observe_reset(self._observer.readings())
+
+    def _follow_reset(self) -> tuple[torch.Tensor, Reading]:
+        """Observations after a reset in a step."""
+        self.resets += 1
+        if not self._observer.was_reset:
+            self._reset_actor()
         return self._observe_reset(self._observer.readings())
 
     def _observe_reset(self, in_step: list[Reading]) -> tuple[torch.Tensor, Reading]:
@@ -319,7 +350,7 @@ class ClosedLoop:
             after: The memories after that.
         """
         self._set_memories(self._start)
-        by_observations = {name: item for name, item in self._registered.items() if item.written_by_observations}
+        by_observations = self._written_by_observations()
         if not self._starts_stored:
             last = readings[-1].memories if readings else before
             self._set_memories(after | {name: last[name] for name in by_observations})
