@@ -30,6 +30,10 @@ UNSEEN_OBSERVATIONS = (
     "the computation of observations cannot be seen: step() neither calls the hooks nor shares a function with "
     "compute_observations()"
 )
+UNSEEN_OUTPUTS = (
+    "step() changes it after the function that it shares with apply_actions() has returned, so that it is not known "
+    "what the simulator got"
+)
 RANDOM = "depends on random numbers"
 
 
@@ -171,11 +175,8 @@ class ClosedLoop:
         else:
             self._follow(sub_steps)
         if was_reset:
-            self.resets += 1
-            if not self._observer.was_reset:
-                self._reset_actor()
-            observations, reading = self._observe_reset(self._observer.readings())
-            return observations, reading, True
+            return *self._follow_reset(), True
+        self._note_unseen(sub_steps)
         if self._observer.applied is not None:
             self.sub_steps.append(self._observer.applied)
         reading = self._reading_after_step()
@@ -197,6 +198,23 @@ class ClosedLoop:
                 self._run_file(sub_step.number, sub_step.inputs)
             for name, value in (sub_step.outputs or {}).items():
                 self._compare(name, value, sub_step.number)
+                if sub_step.later is not None and not self._is_kept(name, value, sub_step.later[name]):
+                    self._tally.unseen.setdefault(name, f"at step {self.steps}: {UNSEEN_OUTPUTS}")
+
+    def _is_kept(self, output: str, value: np.ndarray, later: np.ndarray) -> bool:
+        """Whether an Output has kept its value while the simulator moved; a memory need not, it is compared later."""
+        if any(memory.output == output for memory in self._registered.values()):
+            return True
+        return np.array_equal(value, later, equal_nan=value.dtype.kind == "f")
+
+    def _note_unseen(self, sub_steps: list[SubStep] | None) -> None:
+        """Note what could not be compared in a step without a reset, even if other steps show it."""
+        if sub_steps is None and self._contract.decimation == 1:
+            return  # the Outputs after the step are those of its only sub-step
+        seen = {item.number for item in sub_steps or ()}
+        for name in self._manager.get_output_names():
+            if not seen.issuperset(self._tally.expected[name]) and name not in self._contract.random_outputs:
+                self._tally.unseen.setdefault(name, f"at step {self.steps}: {UNSEEN_SUB_STEPS}")
 
     def _catch_up(self, was_reset: bool) -> None:
         """Run the file through sub-steps that were not seen, and compare what they give without new inputs."""
@@ -254,9 +272,37 @@ class ClosedLoop:
         readings = self._observer.readings()
         if readings:
             return observations, readings[-1]
-        memories = self._read_memories()
-        memories |= {name: before[name] for name, memory in self._registered.items() if memory.written_by_observations}
-        return observations, Reading(self._read_inputs(), memories)
+        memories, written = self._read_memories(), self._written_by_observations()
+        if written and same_values(before, memories):
+            return self._make_first_step(observations, before)
+        return observations, Reading(self._read_inputs(), memories | {name: before[name] for name in written})
+
+    def _make_first_step(self, observations: torch.Tensor, memories: Values) -> tuple[torch.Tensor, Reading]:
+        """Make one step more, which is not compared, since the observations were computed before the run began.
+
+        What they were computed from is no longer there: the computation has changed memories.
+
+        Args:
+            observations: The observations.
+            memories: The memories that they have left.
+        """
+        if self._actor is None:
+            results = self._stepped.run(0, self._read_inputs() | self._memories | memories)
+            actions = torch.from_numpy(results[ACTIONS].copy()).to(self._env.empty_actions().device)
+        else:
+            actions = self._actor(observations)
+        self._observer.begin_step()
+        observations, done = step_environment(self._env, actions)
+        was_reset = done or self._observer.was_reset
+        self._observer.sub_steps(self._contract.decimation, was_reset)
+        if was_reset:
+            return self._follow_reset()
+        written = {name: memories[name] for name in self._written_by_observations()}
+        readings = self._observer.readings() or [Reading(self._read_inputs(), self._read_memories() | written)]
+        return observations, readings[-1]
+
+    def _written_by_observations(self) -> dict[str, StoredMemory]:
+        return {name: memory for name, memory in self._registered.items() if memory.written_by_observations}
 
     def _end_episode(self, observations: torch.Tensor, reading: Reading) -> tuple[torch.Tensor, Reading]:
         """Reset the environment where it can be; else the episode just goes on."""
@@ -266,6 +312,13 @@ class ClosedLoop:
         self._env.reset()
         self._reset_actor()
         self.resets += 1
+        return self._observe_reset(self._observer.readings())
+
+    def _follow_reset(self) -> tuple[torch.Tensor, Reading]:
+        """Observations after a reset in a step."""
+        self.resets += 1
+        if not self._observer.was_reset:
+            self._reset_actor()
         return self._observe_reset(self._observer.readings())
 
     def _observe_reset(self, in_step: list[Reading]) -> tuple[torch.Tensor, Reading]:
@@ -300,7 +353,7 @@ class ClosedLoop:
             after: The memories after that.
         """
         self._set_memories(self._start)
-        by_observations = {name: item for name, item in self._registered.items() if item.written_by_observations}
+        by_observations = self._written_by_observations()
         if not self._starts_stored:
             last = readings[-1].memories if readings else before
             self._set_memories(after | {name: last[name] for name in by_observations})
@@ -313,7 +366,7 @@ class ClosedLoop:
         else:
             for name, memory in by_observations.items():
                 self._set_memories({name: before[name]})
-                self._tally.unknown_starts[memory.output] = f"at the start after a reset: {UNSEEN_OBSERVATIONS}"
+                self._tally.unseen[memory.output] = f"at the start after a reset: {UNSEEN_OBSERVATIONS}"
 
     def _follow_observations(self, readings: list[Reading], memories: dict[str, StoredMemory]) -> None:
         """Compare start values with those at the first computation since the reset, and follow the later ones.

@@ -26,11 +26,16 @@ class Reading:
 
 @dataclass
 class SubStep:
-    """Inputs that one `apply_actions()` reads, and the Outputs and memories after it; None if these are not known."""
+    """Inputs that one `apply_actions()` reads, and the Outputs and memories after it; None if these are not known.
+
+    `later` has the Outputs and memories when the step goes on after the simulator has moved; None if that is not known,
+    or if `outputs` were read at that time.
+    """
 
     number: int
     inputs: Values
     outputs: Values | None = None
+    later: Values | None = None
 
 
 @dataclass(frozen=True)
@@ -134,8 +139,11 @@ class StepObserver:
         seen = next((self._seen_sub_steps[code] for code in self._applying if code in self._seen_sub_steps), [])
         if not self._is_decided or len(seen) < decimation:
             return None
-        if seen[-1].outputs is None and not was_reset:
-            seen[-1].outputs = self._readers.outputs()
+        last = seen[-1]
+        if was_reset:
+            last.later = None
+        elif last.outputs is None:
+            last.outputs, last.later = last.later or self._readers.outputs(), None
         return seen[:decimation]
 
     def readings(self) -> list[Reading]:
@@ -183,12 +191,16 @@ class StepObserver:
             seen = self._seen_sub_steps.setdefault(function.code, [])
             if seen and seen[-1].outputs is None:
                 seen[-1].outputs = self._readers.outputs()
+            elif seen:
+                seen[-1].later = self._readers.outputs()
             self._look()
             seen.append(SubStep(len(seen), self._readers.inputs()))
         self._calls[function.code] += 1
 
     def _enter_observe(self, function: StageFunction) -> None:
         if self._calls[function.code] % function.calls == 0:
+            for seen in self._seen_sub_steps.values():
+                seen[-1].later = seen[-1].later or self._readers.outputs()
             self._look()
             self._seen_readings.setdefault(function.code, []).append(self._readers.reading())
         self._calls[function.code] += 1

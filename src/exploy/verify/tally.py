@@ -83,7 +83,7 @@ class Tally:
         expected: The sub-steps at which each output must be compared.
         outputs: The comparisons of each output.
         not_compared: Why outputs could not be compared at some time.
-        unknown_starts: Why the start values of memories after a reset could not be compared.
+        unseen: Why outputs could not be compared at some moment at which they had to be, although they were at others.
     """
 
     atol: float
@@ -95,7 +95,7 @@ class Tally:
     expected: dict[str, range] = field(default_factory=dict)
     outputs: dict[str, OutputTally] = field(default_factory=dict)
     not_compared: dict[str, str] = field(default_factory=dict)
-    unknown_starts: dict[str, str] = field(default_factory=dict)
+    unseen: dict[str, str] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -123,8 +123,8 @@ class Tally:
     def missing(self) -> dict[str, str]:
         """What had to be compared and was not, by output, with the reason."""
         gaps = {name: self._gap(name, needed) for name, needed in self.expected.items()}
-        unseen = {name: gap for name, gap in gaps.items() if gap is not None}
-        return {name: why for name, why in (self.unknown_starts | unseen).items() if name not in self.allow_uncompared}
+        never = {name: gap for name, gap in gaps.items() if gap is not None}
+        return {name: why for name, why in (self.unseen | never).items() if name not in self.allow_uncompared}
 
     def _gap(self, name: str, needed: range) -> str | None:
         seen = self.outputs[name].sub_steps if name in self.outputs else set()
@@ -168,6 +168,7 @@ class Tally:
                 expected, got, self.atol, self.rtol, by_largest=self.by_largest, error=error, explained=explained
             )
             if beyond is not None:
+                output.compared += moment is not None
                 self._fail(output, Mismatch(step, sub_step, beyond, self._element_name(name, beyond), moment))
                 return
             share = error[found.index] / np.broadcast_to(explained, error.shape)[found.index]
