@@ -13,6 +13,7 @@ from exploy.environment.components import Output
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.stages import Stages
 from exploy.environment.tensor_copies import to_numpy
+from exploy.errors import ActorError
 from exploy.live.interception import intercepted
 from exploy.live.roots import live_objects
 from exploy.live.snapshot import ProtectUnseen, Snapshot
@@ -58,6 +59,7 @@ def _find(env: ExportableEnvironment, actor: ExportableActor | None, snapshot: S
         "act": pipeline.act,
         "process": pipeline.process,
         "apply": env.apply_actions,
+        "read": pipeline.read,
     }
     methods = {"observe": type(env).compute_observations, "apply": type(env).apply_actions}
     found = functions_of_stages(stages, methods, snapshot.restore)
@@ -89,6 +91,13 @@ class _Pipeline:
 
     def process(self) -> None:
         self.env.process_actions(self._actions)
+
+    def read(self) -> None:
+        """Call the callbacks of all components: what they call belongs to no stage, since it is called by reading."""
+        manager = self.env.context_manager()
+        for item in (*manager.get_input_components(), *manager.get_output_components()):
+            with contextlib.suppress(ActorError):  # the actor has dropped its state
+                item.fetch()
 
 
 def _changes_inputs(pipeline: _Pipeline) -> bool:
