@@ -171,6 +171,53 @@ class WithoutResetDecorated(Inlined):
         self.keep(update, None, evaluate_substep)
 
 
+class KeywordOnly(Inlined):
+    def register_evaluation_hooks(self, *, update, reset, evaluate_substep):  # type: ignore[override]
+        self.keep(update, reset, evaluate_substep)
+
+
+class LastByKeyword(Inlined):
+    def register_evaluation_hooks(self, update, reset, *, evaluate_substep):  # type: ignore[override]
+        self.keep(update, reset, evaluate_substep)
+
+
+class OtherOrder(Inlined):
+    def register_evaluation_hooks(self, update, evaluate_substep, reset=None):  # type: ignore[override]
+        self.keep(update, reset, evaluate_substep)
+
+
+class AnyArguments(Inlined):
+    def register_evaluation_hooks(self, *args, **kwargs):
+        self.keep(*args, **kwargs)
+
+
+class AnyKeywords(Inlined):
+    def register_evaluation_hooks(self, **hooks):  # type: ignore[override]
+        self.keep(**hooks)
+
+
+class WithoutResetKeywordOnly(Inlined):
+    has_reset_hook = False
+
+    def register_evaluation_hooks(self, *, update, evaluate_substep):  # type: ignore[override]
+        self.keep(update, None, evaluate_substep)
+
+
+class WithoutResetAndAFlag(Inlined):
+    has_reset_hook = False
+
+    def register_evaluation_hooks(self, on_state, on_sub_step, verbose=False):
+        assert verbose is False
+        self.keep(on_state, None, on_sub_step)
+
+
+class WithoutResetAnyKeywords(Inlined):
+    has_reset_hook = False
+
+    def register_evaluation_hooks(self, update, evaluate_substep, **more):  # type: ignore[override]
+        self.keep(update, None, evaluate_substep)
+
+
 class NoHooks(Inlined):
     def register_evaluation_hooks(self, update, reset, evaluate_substep):
         pass
@@ -181,6 +228,8 @@ SIGNATURES = pytest.mark.parametrize(
     [
         Documented, OtherNames, WithDefaults, WithOneMore, AnyNumber, Static, Partial, Decorated,
         WithoutReset, WithoutResetOtherNames, WithoutResetWithDefaults, WithoutResetPartial, WithoutResetDecorated,
+        KeywordOnly, LastByKeyword, OtherOrder, AnyArguments, AnyKeywords,
+        WithoutResetKeywordOnly, WithoutResetAndAFlag, WithoutResetAnyKeywords,
     ],
 )  # fmt: skip
 

@@ -1,7 +1,6 @@
 """What happens inside of a step of an environment: seen by its hooks, or by the functions that it calls."""
 
 import contextlib
-import inspect
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.live.interception import intercepted
 from exploy.live.stage_functions import StageFunction
+from exploy.verify.hook_registration import register_hooks
 from exploy.verify.step_functions import StepFunctions
 from exploy.verify.stepped import Values
 
@@ -93,12 +93,12 @@ class StepObserver:
             self.forget_readings()
             on_reset()
 
-        _register(self._env, self._on_update, reset, self._on_sub_step)
+        register_hooks(self._env, self._on_update, reset, self._on_sub_step)
         try:
             with intercepted([*self._applying, *self._observing], self._on_entry, self._on_return):
                 yield
         finally:
-            _register(self._env, _ignore, _ignore, _ignore)
+            register_hooks(self._env, _ignore, _ignore, _ignore)
 
     def begin_step(self) -> None:
         """Forget what was seen before."""
@@ -217,19 +217,6 @@ class StepObserver:
 def _computes(function: StageFunction, calls: int) -> bool:
     """Whether so many calls of a function in a step are computations of observations."""
     return calls == function.calls or (function.does_all and calls > 0 and calls % function.calls == 0)
-
-
-def _register(env: ExportableEnvironment, update: Look, reset: Look, sub_step: Callable[[int], None]) -> None:
-    """Register hooks with an environment that takes all three, or only the first and the last."""
-    try:
-        count = len(inspect.signature(env.register_evaluation_hooks).parameters)
-    except (TypeError, ValueError):
-        count = 3
-    register: Callable[..., None] = env.register_evaluation_hooks
-    if count == 2:
-        register(update, sub_step)
-    else:
-        register(update, reset, sub_step)
 
 
 def _ignore(*_: object) -> None:
