@@ -335,7 +335,11 @@ class ClosedLoop:
         else:
             readings = []
         self._start_memories(readings, before, after.memories)
-        return observations, readings[-1] if readings else after
+        if not readings:
+            return observations, after
+        # the actor may have been reset after that reading
+        written = {name: readings[-1].memories[name] for name in self._written_by_observations()}
+        return observations, Reading(readings[-1].inputs, after.memories | written)
 
     def _is_fresh(self, readings: list[Reading], after: Reading) -> bool:
         """Whether the last reading is of the state after the reset."""
