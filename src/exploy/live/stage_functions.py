@@ -12,7 +12,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from exploy.live.interception import intercepted
 from exploy.live.location import calling_codes, is_user_code
 
-
 _MOST_CALLS_DEEP = 10
 
 
@@ -124,13 +123,13 @@ def _called_by_name(stage: Callable[[], object], codes: list[types.CodeType]) ->
         names = {name for code in called for name in code.co_names}
         candidates = {item.__code__ for item in functions if item.__code__.co_name in names} - tried
         candidates = {code for code in candidates if is_user_code(code)}
-        entered: dict[types.CodeType, None] = {}
-        with intercepted(candidates, lambda code, entered=entered: entered.setdefault(code), lambda code: None):
+        entered: list[types.CodeType] = []
+        with intercepted(candidates, entered.append, lambda code: None):
             stage()
         if not entered:
             break
         tried |= candidates
-        called |= entered
+        called |= dict.fromkeys(entered)
     return called
 
 
