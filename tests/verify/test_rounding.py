@@ -127,3 +127,31 @@ def test_a_wrong_file_of_a_coarse_actor_differs(robot, fault, tmp_path: Path, ca
     export(env, actor, tmp_path)
     assert not agrees(PdRobot(robot), Coarse(), tmp_path, 100)
     assert "differs: the file does NOT agree" in capsys.readouterr().out
+
+
+class Scaled(PdRobot):
+    """Scales one observation, which is not the largest."""
+
+    def __init__(self, robot: Robot, scale: float):
+        super().__init__(robot)
+        self.scale = torch.ones(self.num_observations)
+        self.scale[5] = scale
+
+    def observe(self) -> torch.Tensor:
+        return self.scale * super().observe()
+
+
+@pytest.mark.parametrize("robot", [WEAK, STRONG], ids=str)
+def test_observations_are_not_judged_as_coarsely_as_the_actor(robot: Robot, tmp_path: Path, capsys):
+    export(Scaled(robot, 1.001), Coarse(), tmp_path)
+    assert agrees(Scaled(robot, 1.001), Coarse(), tmp_path, 60)
+    assert not agrees(Scaled(robot, 1.0), Coarse(), tmp_path, 60)
+    assert "obs_5" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("robot", [WEAK, STRONG], ids=str)
+def test_start_values_are_not_judged_as_coarsely_as_the_actor(robot: Robot, tmp_path: Path, capsys):
+    env = PdRobot(robot)
+    export(env, Coarse(), tmp_path, initial_memory=wrong_start(env))
+    assert not agrees(PdRobot(robot), Coarse(), tmp_path, 60)
+    assert "memory.filtered.out" in capsys.readouterr().out
