@@ -1,5 +1,6 @@
 """Which functions of user code run in one stage of an environment, and in no other."""
 
+import gc
 import inspect
 import types
 from collections.abc import Callable, Mapping
@@ -10,6 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from exploy.live.interception import intercepted
 from exploy.live.location import calling_codes, is_user_code
+
+_MOST_CALLS_DEEP = 10
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,8 @@ def functions_of_stages(
 ) -> dict[str, list[StageFunction]]:
     """The functions that only one stage calls, for each stage, outermost first.
 
-    Functions are found by the torch operators that they call, directly or not, and without a profiler. A stage's own
-    method is found even if it calls no operator.
+    Functions are found by the torch operators that they call, directly or not, and without a profiler. If a stage with
+    a method of its own calls no operator, its functions are found by the names that its code contains.
 
     Args:
         stages: Functions that run the stages, in their order.
@@ -44,6 +47,9 @@ def functions_of_stages(
         Exception: Whatever the stages raise.
     """
     found = {name: _callers(stage, methods.get(name)) for name, stage in stages.items()}
+    for name, callers in found.items():
+        if callers.codes and not callers.of_all:
+            callers.codes.update(_called_by_name(stages[name], list(callers.codes)))
     restart()
     candidates = {
         name: [
@@ -54,7 +60,9 @@ def functions_of_stages(
     counts = _calls([code for codes in candidates.values() for code in codes], stages)
     return {
         name: [
-            StageFunction(code, counts[name][code], code in found[name].of_all) for code in codes if counts[name][code]
+            StageFunction(code, counts[name][code], code in found[name].of_all)
+            for code in codes
+            if counts[name][code] and not any(counts[other][code] for other in stages if other != name)
         ]
         for name, codes in candidates.items()
     }
@@ -99,6 +107,30 @@ def _callers(stage: Callable[[], object], method: object) -> _Found:
         stage()
     codes = {code: None for code in callers.codes if code not in outside}
     return _Found(codes, (callers.of_all or set()) - outside)
+
+
+def _called_by_name(stage: Callable[[], object], codes: list[types.CodeType]) -> dict[types.CodeType, None]:
+    """Functions of user code that a stage calls, found by the names in the code of those that are known.
+
+    Args:
+        stage: Runs the stage.
+        codes: The functions that are known to be called.
+    """
+    functions = [item for item in gc.get_objects() if type(item) is types.FunctionType]
+    called: dict[types.CodeType, None] = dict.fromkeys(codes)
+    tried = set(codes)
+    for _ in range(_MOST_CALLS_DEEP):
+        names = {name for code in called for name in code.co_names}
+        candidates = {item.__code__ for item in functions if item.__code__.co_name in names} - tried
+        candidates = {code for code in candidates if is_user_code(code)}
+        entered: list[types.CodeType] = []
+        with intercepted(candidates, entered.append, lambda code: None):
+            stage()
+        if not entered:
+            break
+        tried |= candidates
+        called |= dict.fromkeys(entered)
+    return called
 
 
 def _calls(

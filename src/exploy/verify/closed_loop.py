@@ -63,6 +63,7 @@ class ClosedLoop:
         watch_closely: Call it inside of steps as well.
         starts_stored: After a reset, start from the stored values; if False, from those of the environment.
         on_run: Called with the step count and the values of the inputs and memories before each run of the file.
+        only_actor_is_coarse: The actor computes more coarsely than the environment does.
 
     `resets` counts the resets of a run; `steps` are the policy steps that were made; `sub_steps` has how often each
     policy step without a reset applied actions, where that could be seen.
@@ -83,6 +84,7 @@ class ClosedLoop:
         watch_closely: bool = False,
         starts_stored: bool = True,
         on_run: Callable[[int, Values], None] = lambda step_count, values: None,
+        only_actor_is_coarse: bool = False,
     ):
         self._env = env
         self._manager = manager
@@ -95,6 +97,7 @@ class ClosedLoop:
         self._watch_closely = watch_closely
         self._starts_stored = starts_stored
         self._on_run = on_run
+        self._only_actor_is_coarse = only_actor_is_coarse
         self._registered = {m.input: m for m in self._contract.memories if not m.carried}
         self._start: Values = {m.input: m.initial_value() for m in self._contract.memories}
         self._memories: Values = dict(self._start)
@@ -163,6 +166,8 @@ class ClosedLoop:
     # -- one policy step --------------------------------------------------------------------------------------------
 
     def _policy_step(self, observations: torch.Tensor, reading: Reading) -> tuple[torch.Tensor, Reading, bool]:
+        if self._only_actor_is_coarse and reading.memories.keys() >= self._registered.keys():
+            self._compare_finely(observations, reading)
         self._run_file(0, reading.inputs)
         self._compare(OBSERVATIONS, to_numpy(observations), 0)
         actions = self._act(observations)
@@ -182,6 +187,14 @@ class ClosedLoop:
         reading = self._reading_after_step()
         self._compare_memories(reading, is_followed=sub_steps is not None)
         return observations, reading, False
+
+    def _compare_finely(self, observations: torch.Tensor, reading: Reading) -> None:
+        """Compare the observations that the file computes from the environment's memories, which are not coarse."""
+        if OBSERVATIONS in self._contract.random_outputs:
+            return
+        got = self._stepped.run(0, self._memories | reading.memories | reading.inputs)[OBSERVATIONS]
+        moment = "from the memories of the environment"
+        self._tally.compare(OBSERVATIONS, to_numpy(observations), got, self.steps, 0, moment=moment, is_coarse=False)
 
     def _act(self, observations: torch.Tensor) -> torch.Tensor:
         if self._actor is None:
@@ -338,7 +351,11 @@ class ClosedLoop:
         else:
             readings = []
         self._start_memories(readings, before, after.memories)
-        return observations, readings[-1] if readings else after
+        if not readings:
+            return observations, after
+        # the actor may have been reset after that reading
+        written = {name: readings[-1].memories[name] for name in self._written_by_observations()}
+        return observations, Reading(readings[-1].inputs, after.memories | written)
 
     def _is_fresh(self, readings: list[Reading], after: Reading) -> bool:
         """Whether the last reading is of the state after the reset."""
@@ -389,9 +406,8 @@ class ClosedLoop:
     def _compare_start(self, memory: StoredMemory, found: np.ndarray) -> None:
         stored = self._start[memory.input]
         if memory.output not in self._contract.random_outputs:
-            self._tally.compare(
-                memory.output, found, stored, self.steps, 0, moment="start value after the reset of the environment"
-            )
+            moment = "start value after the reset of the environment"
+            self._tally.compare(memory.output, found, stored, self.steps, 0, moment=moment, is_coarse=False)
 
     def _used_memories(self) -> dict[str, StoredMemory]:
         """Registered memories whose value at the start matters."""

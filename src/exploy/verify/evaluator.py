@@ -113,14 +113,20 @@ def run_evaluation(
 ) -> Evaluation:
     """Evaluate a file and return all comparisons; see `evaluate()`."""
     actor = session_wrapper.get_actor()
-    precision = _precision([*context_manager.modules, *([actor] if actor is not None else [])])
-    is_coarse = precision > float(np.finfo(np.float32).eps)
-    rtol = max(rtol, _ROUNDINGS * precision) if is_coarse else rtol
-    tally = Tally(atol, rtol, by_largest=is_coarse, allow_uncompared=allow_uncompared)
-    watch = FrozenNotes(env, session_wrapper)
-    loop = ClosedLoop(env, context_manager, session_wrapper, actor, tally, reseed_every, watch)
-    console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     modules = [*context_manager.modules, *([actor] if actor is not None else [])]
+    tally = Tally(atol, rtol, coarse_rtol=_coarse_rtol(modules, rtol), allow_uncompared=allow_uncompared)
+    watch = FrozenNotes(env, session_wrapper)
+    loop = ClosedLoop(
+        env,
+        context_manager,
+        session_wrapper,
+        actor,
+        tally,
+        reseed_every,
+        watch,
+        only_actor_is_coarse=tally.coarse_rtol is not None and _coarse_rtol(context_manager.modules, rtol) is None,
+    )
+    console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     with Progress(console=console, transient=True, disable=not (verbose and console.is_terminal)) as progress:
         task = progress.add_task("evaluating", total=length.steps)
         pause = _pause(tally, watch, progress) if pause_on_failure and has_terminal() else None
@@ -157,10 +163,11 @@ def _require_not_negative(reseed_every: int | None) -> None:
         )
 
 
-def _precision(modules: Iterable[torch.nn.Module]) -> float:
-    """The coarsest relative resolution of the floats that modules compute with."""
+def _coarse_rtol(modules: Iterable[torch.nn.Module], rtol: float) -> float | None:
+    """The relative tolerance of what modules compute that are coarser than float32; None if there are none."""
     tensors = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
-    return max((torch.finfo(item.dtype).eps for item in tensors if item.is_floating_point()), default=0.0)
+    precision = max((torch.finfo(item.dtype).eps for item in tensors if item.is_floating_point()), default=0.0)
+    return max(rtol, _ROUNDINGS * precision) if precision > float(np.finfo(np.float32).eps) else None
 
 
 def _pause(tally: Tally, watch: FrozenNotes, progress: Progress) -> Callable[[int], None]:

@@ -77,7 +77,8 @@ class Tally:
         atol: Absolute tolerance.
         rtol: Relative tolerance.
         on_comparison: Called with each comparison before it is evaluated.
-        by_largest: Apply `rtol` to the largest element of a value instead of to each element.
+        coarse_rtol: Tolerance relative to the largest element of a value, for what coarse modules compute; None if no
+            module is coarse.
         allow_uncompared: Outputs that need not be compared.
         element_names: Names of the elements of outputs.
         expected: The sub-steps at which each output must be compared.
@@ -89,7 +90,7 @@ class Tally:
     atol: float
     rtol: float
     on_comparison: Callable[[Comparison], None] = lambda comparison: None
-    by_largest: bool = False
+    coarse_rtol: float | None = None
     allow_uncompared: Collection[str] = ()
     element_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     expected: dict[str, range] = field(default_factory=dict)
@@ -143,6 +144,7 @@ class Tally:
         sub_step: int,
         allowed: Allowed = lambda name: 0.0,
         moment: str | None = None,
+        is_coarse: bool = True,
     ) -> None:
         """Compare one value with that of the environment and store the result.
 
@@ -154,6 +156,7 @@ class Tally:
             sub_step: The number of the sub-step.
             allowed: Gives the error that rounding explains, for each element; only asked if the tolerance is exceeded.
             moment: When it was, if not at the sub-step: such a comparison is only counted if it fails.
+            is_coarse: Whether coarse modules, if there are any, can have computed it.
         """
         output = self.outputs.setdefault(name, OutputTally())
         if moment is None:
@@ -161,12 +164,12 @@ class Tally:
             output.compared += 1
             output.sub_steps.add(sub_step)
         error = absolute_error(expected, got)
-        found = difference(expected, got, self.atol, self.rtol, by_largest=self.by_largest, error=error)
+        by_largest = is_coarse and self.coarse_rtol is not None
+        rtol = self.coarse_rtol if is_coarse and self.coarse_rtol is not None else self.rtol
+        found = difference(expected, got, self.atol, rtol, by_largest=by_largest, error=error)
         if found is not None:
             explained = allowed(name)
-            beyond = difference(
-                expected, got, self.atol, self.rtol, by_largest=self.by_largest, error=error, explained=explained
-            )
+            beyond = difference(expected, got, self.atol, rtol, by_largest=by_largest, error=error, explained=explained)
             if beyond is not None:
                 output.compared += moment is not None
                 self._fail(output, Mismatch(step, sub_step, beyond, self._element_name(name, beyond), moment))

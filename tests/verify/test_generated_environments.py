@@ -1,0 +1,38 @@
+"""Of a generated family, no sound environment is accused, and no mutant is green.
+
+`python -m tools.generated_environments --count 300` goes through more of them.
+"""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from tests.support.generated import Fault, Spec, checked, evaluated, exported, specs
+
+thirty = settings(
+    max_examples=30,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=(Phase.generate,),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+pytestmark = pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
+
+
+@thirty
+@given(specs())
+def test_no_sound_environment_is_accused(spec: Spec):
+    with tempfile.TemporaryDirectory() as folder:
+        assert evaluated(spec, Fault.NONE, Path(folder)) == ""
+    assert checked(spec, Fault.NONE) == ()
+
+
+@thirty
+@given(specs())
+def test_no_mutant_is_green(spec: Spec):
+    with tempfile.TemporaryDirectory() as folder:
+        evaluation = evaluated(spec, spec.fault, Path(folder))
+        assert evaluation or checked(spec, spec.fault) or exported(spec, spec.fault, Path(folder))
