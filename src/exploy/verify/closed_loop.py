@@ -103,6 +103,7 @@ class ClosedLoop:
         self._start: Values = {m.input: m.initial_value() for m in self._contract.memories}
         self._memories: Values = dict(self._start)
         self._were_set = True
+        self._makes_first_step = False
         self._rounding = RoundingSpread(stepped, self._contract)
         self._observer = StepObserver(
             env, Readers(self._read_inputs, self._read_memories, self._read_outputs), self._look_closely
@@ -299,9 +300,9 @@ class ClosedLoop:
         return observations, Reading(self._read_inputs(), memories | {name: before[name] for name in written})
 
     def _make_first_step(self, observations: torch.Tensor, memories: Values) -> tuple[torch.Tensor, Reading]:
-        """Make one step more, which is not compared, since the observations were computed before the run began.
+        """Make one step more, which is not compared, since the observations were computed earlier.
 
-        What they were computed from is no longer there: the computation has changed memories.
+        What they were computed from is no longer there: the computation has changed memories, and could not be seen.
 
         Args:
             observations: The observations.
@@ -317,9 +318,13 @@ class ClosedLoop:
         was_reset = done or self._observer.was_reset
         self._observer.sub_steps(self._contract.decimation, was_reset)
         if was_reset:
-            return self._follow_reset()
+            self._makes_first_step = True
+            observations, reading = self._follow_reset()
+            self._makes_first_step = False
+            return observations, reading
         written = {name: memories[name] for name in self._written_by_observations()}
         readings = self._observer.readings() or [Reading(self._read_inputs(), self._read_memories() | written)]
+        self._set_memories(readings[-1].memories)
         return observations, readings[-1]
 
     def _written_by_observations(self) -> dict[str, StoredMemory]:
@@ -359,11 +364,11 @@ class ClosedLoop:
         else:
             readings = []
         self._start_memories(readings, before, after.memories)
-        if not readings:
-            return observations, after
-        # the actor may have been reset after that reading
-        written = {name: readings[-1].memories[name] for name in self._written_by_observations()}
-        return observations, Reading(readings[-1].inputs, after.memories | written)
+        last = readings[-1] if readings else Reading(after.inputs, before)
+        written = {name: last.memories[name] for name in self._written_by_observations()}
+        if written and not readings and same_values(before, after.memories) and not self._makes_first_step:
+            return self._make_first_step(observations, before)
+        return observations, Reading(last.inputs, after.memories | written)  # the actor may have been reset since then
 
     def _is_fresh(self, readings: list[Reading], after: Reading) -> bool:
         """Whether the last reading is of the state after the reset."""
