@@ -73,7 +73,7 @@ class ExportableEnvironment(ABC):
     ) -> None:
         """Store three functions that the environment calls while it steps, for comparison at every sub-step.
 
-        An environment that calls none of them is compared at the policy rate only.
+        An environment that calls none of them is compared by the functions that `step()` shares with the other methods.
 
         Args:
             update: Call this when the state is final, before observations are computed from it.
