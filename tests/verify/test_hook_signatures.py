@@ -246,6 +246,7 @@ def test_each_hook_gets_to_its_place(kind, tmp_path: Path):
     assert run(kind(), tmp_path)
 
 
+@pytest.mark.matrix
 @SIGNATURES
 def test_by_them_a_fault_at_a_sub_step_is_found(kind, tmp_path: Path, capsys):
     class Faulty(kind):
@@ -263,6 +264,7 @@ def test_by_them_a_fault_at_a_sub_step_is_found(kind, tmp_path: Path, capsys):
     assert "step 0, sub-step 1" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.matrix
 @SIGNATURES
 def test_the_hook_for_resets_is_given_where_it_is_taken(kind, tmp_path: Path):
     env = kind()
@@ -280,6 +282,7 @@ def test_the_hook_for_resets_is_given_where_it_is_taken(kind, tmp_path: Path):
     assert given and set(given) == {env.has_reset_hook}
 
 
+@pytest.mark.matrix
 @SIGNATURES
 def test_afterwards_hooks_that_do_nothing_take_their_place(kind, tmp_path: Path, monkeypatch):
     env = kind()
