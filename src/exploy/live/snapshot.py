@@ -19,6 +19,13 @@ from exploy.live.gradient_mode import gradient_mode
 from exploy.live.object_graph import cached_by_type, data_owners, has_slots, instance_dict, is_a, slots_of, walk
 
 _MISSING = object()
+_READ_ONLY: frozenset[object] = frozenset(
+    {
+        torch.Tensor.clone, torch.Tensor.cpu, torch.Tensor.detach, torch.Tensor.dim, torch.Tensor.is_complex,
+        torch.Tensor.is_floating_point, torch.Tensor.numel, torch.Tensor.resolve_conj, torch.Tensor.resolve_neg,
+        torch.Tensor.size, *(vars(torch._C.TensorBase)[name].__get__ for name in ("device", "dtype", "shape")),
+    }
+)  # fmt: skip
 
 
 class Snapshot:
@@ -65,15 +72,16 @@ class Snapshot:
 
     def protect(self, tensor: torch.Tensor) -> None:
         """Save the contents of a tensor's memory, if not already saved."""
-        with disable_proxy_modes_tracing() if get_proxy_mode() is not None else contextlib.nullcontext():
+        with torch._C.DisableTorchFunction():
             if not has_memory(tensor):
                 return
             storage = tensor.untyped_storage()
             address = storage.data_ptr()
             if address == 0 or address in self._storages:
                 return
-            flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
-            self._storages[address] = (flat, flat.clone())
+            with disable_proxy_modes_tracing() if get_proxy_mode() is not None else contextlib.nullcontext():
+                flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
+                self._storages[address] = (flat, flat.clone())
 
     def restore(self) -> None:
         """Restore the state at the time of the snapshot."""
@@ -226,9 +234,10 @@ class ProtectUnseen(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Protect the tensors among the arguments, then call the function."""
         kwargs = kwargs or {}
-        for item in tree_iter((args, kwargs)):
-            if isinstance(item, torch.Tensor):
-                self._snapshot.protect(item)
+        if func not in _READ_ONLY:
+            for item in tree_iter((args, kwargs)):
+                if isinstance(item, torch.Tensor):
+                    self._snapshot.protect(item)
         return func(*args, **kwargs)
 
 

@@ -3,13 +3,14 @@
 import gc
 import inspect
 import types
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from exploy.live.interception import intercepted
+from exploy.live.interception import functions_with, intercepted
 from exploy.live.location import calling_codes, is_user_code
 
 _MOST_CALLS_DEEP = 10
@@ -23,11 +24,13 @@ class StageFunction:
         code: The code of the function.
         calls: How often one run of the stage calls it.
         does_all: Whether all torch operators of the stage run inside of it.
+        functions: The functions that have this code: several if it is a closure that was created more than once.
     """
 
     code: types.CodeType
     calls: int
     does_all: bool
+    functions: tuple[types.FunctionType, ...]
 
 
 def functions_of_stages(
@@ -57,10 +60,16 @@ def functions_of_stages(
         ]
         for name, callers in found.items()
     }
-    counts = _calls([code for codes in candidates.values() for code in codes], stages)
+    functions = functions_with(code for codes in candidates.values() for code in codes)
+    counts = _calls(functions, stages)
     return {
         name: [
-            StageFunction(code, counts[name][code], code in found[name].of_all)
+            StageFunction(
+                code,
+                counts[name][code],
+                code in found[name].of_all,
+                tuple(item for item in functions if item.__code__ == code),
+            )
             for code in codes
             if counts[name][code] and not any(counts[other][code] for other in stages if other != name)
         ]
@@ -124,7 +133,7 @@ def _called_by_name(stage: Callable[[], object], codes: list[types.CodeType]) ->
         candidates = {item.__code__ for item in functions if item.__code__.co_name in names} - tried
         candidates = {code for code in candidates if is_user_code(code)}
         entered: list[types.CodeType] = []
-        with intercepted(candidates, entered.append, lambda code: None):
+        with intercepted(functions_with(candidates), entered.append, lambda code: None):
             stage()
         if not entered:
             break
@@ -134,18 +143,18 @@ def _called_by_name(stage: Callable[[], object], codes: list[types.CodeType]) ->
 
 
 def _calls(
-    codes: list[types.CodeType], stages: Mapping[str, Callable[[], object]]
-) -> dict[str, dict[types.CodeType, int]]:
+    functions: list[types.FunctionType], stages: Mapping[str, Callable[[], object]]
+) -> dict[str, Counter[types.CodeType]]:
     """How often each stage calls each function."""
-    counts: dict[types.CodeType, int] = dict.fromkeys(codes, 0)
-    found: dict[str, dict[types.CodeType, int]] = {}
+    counts: Counter[types.CodeType] = Counter()
+    found: dict[str, Counter[types.CodeType]] = {}
 
     def count(code: types.CodeType) -> None:
         counts[code] += 1
 
-    with intercepted(codes, count, lambda code: None):
+    with intercepted(functions, count, lambda code: None):
         for name, stage in stages.items():
-            before = dict(counts)
+            before = counts.copy()
             stage()
-            found[name] = {code: counts[code] - before[code] for code in codes}
+            found[name] = counts - before
     return found

@@ -11,7 +11,7 @@ from exploy.environment.validation import validated_tensor
 from exploy.errors import ActorError
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.verify.closed_loop import same_values, step_environment
-from exploy.verify.step_functions import find_step_functions
+from exploy.verify.step_functions import StepFunctions, find_step_functions
 from exploy.verify.step_observer import Readers, Reading, StepObserver
 from exploy.verify.stepped import Values
 
@@ -32,7 +32,7 @@ class Resets:
         self._actor = actor
         self._within = within
         self._readers = Readers(self._read_inputs, self._read_memories, dict)
-        self._functions = find_step_functions(env, actor)
+        self._functions = StepFunctions(observe=find_step_functions(env, actor).observe)
 
     def values(self) -> Values | None:
         """Reset the environment and return the value of each memory before the first observations, by memory name.

@@ -121,7 +121,7 @@ def _complete(pipeline: _Pipeline, functions: list[StageFunction]) -> frozenset[
 
     for stage in (pipeline.observe, pipeline.act, partial(_shift, outputs), pipeline.process):
         stage()
-    with intercepted([item.code for item in functions], lambda code: None, read):
+    with intercepted([each for item in functions for each in item.functions], lambda code: None, read):
         pipeline.env.apply_actions()
     final = [item.value_numpy for item in outputs]
     return frozenset(code for code, seen in values.items() if all(map(_equal, seen, final)))

@@ -95,7 +95,8 @@ class StepObserver:
 
         register_hooks(self._env, self._on_update, reset, self._on_sub_step)
         try:
-            with intercepted([*self._applying, *self._observing], self._on_entry, self._on_return):
+            watched = [each for item in (*functions.apply, *functions.observe) for each in item.functions]
+            with intercepted(watched, self._on_entry, self._on_return):
                 yield
         finally:
             register_hooks(self._env, _ignore, _ignore, _ignore)
