@@ -39,9 +39,14 @@ def functions_with(codes: Iterable[types.CodeType]) -> list[types.FunctionType]:
 
     Scans all objects of the process (some 20 ms), so keep the result.
     """
-    wanted = {code for code in codes if not code.co_flags & _NOT_PLAIN}
+    wanted = {code for code in codes if is_plain(code)}
     found = gc.get_referrers(*wanted) if wanted else []
     return [item for item in found if type(item) is types.FunctionType and item.__code__ in wanted]
+
+
+def is_plain(code: types.CodeType) -> bool:
+    """Whether a function can be intercepted: it is neither a generator nor a coroutine."""
+    return not code.co_flags & _NOT_PLAIN
 
 
 def _watched(function: types.FunctionType, on_entry: OnCall, on_return: OnCall) -> Callable[..., object]:

@@ -33,7 +33,8 @@ class Snapshot:
 
     As a context manager it restores the state on exit, also after an error. Tensor contents are saved once per storage,
     so views and aliases add no cost. Objects beyond the limits of the walk are not saved. `protect()` adds a tensor
-    that is found later, before it is written to. `generators` are the numpy and Python generators that were found.
+    that is found later, before it is written to. `generators` are the numpy and Python generators that were found,
+    `kinds` the classes of all objects, by id, because a metaclass may not be hashable.
     """
 
     def __init__(self, roots: dict[str, object]):
@@ -48,7 +49,9 @@ class Snapshot:
         self._restore_generators: list[Callable[[], object]] = _global_generators()
         self._class_data: dict[tuple[type, str], Any] = {}
         self.generators: list[np.random.Generator | np.random.RandomState | random.Random] = []
+        self.kinds: dict[int, type] = {}
         for attr_path, value in walk(roots, closures=True):
+            self.kinds[id(type(value))] = type(value)
             _saver_for(type(value))(self, attr_path, value)
             if is_a(value, dict | list | collections.deque | set):
                 self._keep_attributes(attr_path, value)

@@ -21,7 +21,7 @@ from exploy.environment.validation import validated_tensor
 from exploy.errors import ActorError, FileFormatError, InvalidEnvironmentError
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.verify.rounding import RoundingSpread
-from exploy.verify.step_functions import find_step_functions
+from exploy.verify.step_functions import StepFunctions, find_step_functions
 from exploy.verify.step_observer import Readers, Reading, StepObserver, SubStep
 from exploy.verify.stepped import Stepped, Values
 from exploy.verify.tally import Tally
@@ -119,15 +119,18 @@ class ClosedLoop:
         """Whether the sub-steps of the environment could be seen."""
         return self._observer.sees_sub_steps
 
-    def run(self, length: RunLength, after_step: Callable[[int], None]) -> torch.Tensor:
+    def run(
+        self, length: RunLength, after_step: Callable[[int], None], functions: StepFunctions | None = None
+    ) -> torch.Tensor:
         """Evaluate over some policy steps and return the last observations.
 
         Args:
             length: How many policy steps or episodes to make.
             after_step: Called with the number of each step that is done.
+            functions: The functions by which the environment steps; found here if None.
         """
-        functions = find_step_functions(self._env, self._actor)
-        with self._observer.watching(functions, self._reset_actor), gradient_mode_of(self._manager):
+        watched = functions or find_step_functions(self._env, self._actor)
+        with self._observer.watching(watched, self._reset_actor), gradient_mode_of(self._manager):
             return self._run(length, after_step)
 
     def _run(self, length: RunLength, after_step: Callable[[int], None]) -> torch.Tensor:

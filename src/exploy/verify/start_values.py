@@ -25,14 +25,21 @@ class Resets:
         env: The environment; it is really reset and stepped.
         actor: The actor, which steps it.
         within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
+        functions: The functions by which the environment computes observations; found here if None.
     """
 
-    def __init__(self, env: ExportableEnvironment, actor: ExportableActor, within: int = RESET_WITHIN):
+    def __init__(
+        self,
+        env: ExportableEnvironment,
+        actor: ExportableActor,
+        within: int = RESET_WITHIN,
+        functions: StepFunctions | None = None,
+    ):
         self._env = env
         self._actor = actor
         self._within = within
         self._readers = Readers(self._read_inputs, self._read_memories, dict)
-        self._functions = StepFunctions(observe=find_step_functions(env, actor).observe)
+        self._functions = StepFunctions(observe=(functions or find_step_functions(env, actor)).observe)
 
     def values(self) -> Values | None:
         """Reset the environment and return the value of each memory before the first observations, by memory name.

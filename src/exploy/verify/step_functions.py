@@ -62,7 +62,7 @@ def _find(env: ExportableEnvironment, actor: ExportableActor | None, snapshot: S
         "read": pipeline.read,
     }
     methods = {"observe": type(env).compute_observations, "apply": type(env).apply_actions}
-    found = functions_of_stages(stages, methods, snapshot.restore)
+    found = functions_of_stages(stages, methods, snapshot.kinds.values(), snapshot.restore)
     snapshot.restore()
     observe = [] if _changes_inputs(pipeline) else found["observe"]
     complete = _complete(pipeline, found["apply"])

@@ -27,7 +27,8 @@ def start_findings(examination: Examination) -> list[Finding]:
     if not memories or examination.evidence.error is not None:
         return []
     experiments = examination.experiments
-    resets = Resets(experiments.env, experiments.actor, examination.starts.reset_within)
+    within, functions = examination.starts.reset_within, experiments.step_functions
+    resets = Resets(experiments.env, experiments.actor, within, functions)
     first = resets.values()
     if first is None:
         what = f"no reset within {examination.starts.reset_within} policy steps, so start values could not be checked"

@@ -93,7 +93,7 @@ def step_and_watch(
                 watch_closely=True,
                 starts_stored=False,
             )
-            experiments.observations = loop.run(RunLength(steps), watcher.after_step)
+            experiments.observations = loop.run(RunLength(steps), watcher.after_step, experiments.step_functions)
             evidence.resets, evidence.sub_steps = loop.resets, loop.sub_steps
             evidence.sees_sub_steps = loop.sees_sub_steps
         else:
