@@ -20,7 +20,7 @@ from exploy.environment.components import Input, Memory, Output, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.stages import Stages
 from exploy.environment.validation import validated_tensor
-from exploy.errors import ActorError, ExployError, InvalidEnvironmentError
+from exploy.errors import ActorError, DataDependentError, ExployError, InvalidEnvironmentError
 from exploy.live.attribute_paths import PathIndex, index_paths
 from exploy.live.geometry import Geometry
 from exploy.live.location import raising_line, runs_stages
@@ -64,8 +64,15 @@ class Pipeline:
         """
 
         def run(*_: torch.Tensor) -> None:
-            with EscapeGuard(self.recording, snapshot):
-                self._run()
+            with EscapeGuard(self.recording, snapshot) as guard:
+                try:
+                    self._run()
+                except DataDependentError:
+                    raise
+                except Exception:
+                    guard.require_no_escape()
+                    raise
+                guard.require_no_escape()
 
         self.recording.run(run, arguments, snapshot.gradient_mode())
 
