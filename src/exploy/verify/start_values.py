@@ -7,13 +7,12 @@ from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Memory
 from exploy.environment.exportable_environment import ExportableEnvironment, has_reset
 from exploy.environment.tensor_copies import to_numpy
-from exploy.environment.validation import validated_tensor
+from exploy.environment.validation import step_environment, validated_tensor
 from exploy.errors import ActorError
 from exploy.live.gradient_mode import gradient_mode_of
-from exploy.verify.closed_loop import same_values, step_environment
 from exploy.verify.step_functions import find_step_functions
 from exploy.verify.step_observer import Readers, Reading, StepObserver
-from exploy.verify.stepped import Values
+from exploy.verify.stepped import Values, same_values
 
 RESET_WITHIN = 500
 

@@ -79,3 +79,10 @@ def stepped_file(data: bytes) -> SteppedRunners:
     except ContractError as error:
         raise LoweringError(f"The exported graph uses types or operators that are not supported: {error}") from error
     return SteppedRunners("The file", file.contract, runners)
+
+
+def same_values(one: Values, two: Values) -> bool:
+    """Return whether two readings of the same ports are equal."""
+    return one.keys() == two.keys() and all(
+        np.array_equal(value, two[name], equal_nan=value.dtype.kind == "f") for name, value in one.items()
+    )
