@@ -1,29 +1,30 @@
 """Steps an environment and its exported file side by side and compares everything that the file computes."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
 
 from exploy.capture.program import ACTIONS, OBSERVATIONS
+from exploy.comparison import difference
 from exploy.contract import STEP_COUNT, Contract
 from exploy.environment.actor import ExportableActor
-from exploy.environment.components import Memory
 from exploy.environment.context_manager import ContextManager
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.tensor_copies import to_numpy
-from exploy.environment.validation import step_environment
 from exploy.errors import FileFormatError
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.verify.environment_reader import EnvironmentReader
 from exploy.verify.episode_starts import UNSEEN_OBSERVATIONS, EpisodeStarts
 from exploy.verify.fed_back_file import FedBackFile
+from exploy.verify.output_watch import different, values_at_moves, values_of
+from exploy.verify.reading_choice import reading_of, with_later_memories
 from exploy.verify.step_functions import find_step_functions
-from exploy.verify.step_observer import Reading, StepObserver, SubStep
-from exploy.verify.stepped import Stepped, Values
+from exploy.verify.step_observer import Reading, StepObserver
+from exploy.verify.stepped import Stepped, Values, changed_names, same_array
+from exploy.verify.sub_steps import SubStep
 from exploy.verify.tally import Tally
 
 UNSEEN_SUB_STEPS = "sub-steps cannot be seen: step() neither calls the hooks nor shares a function with apply_actions()"
@@ -166,22 +167,37 @@ class ClosedLoop:
         self._file.run(0, reading.inputs)
         self._compare(OBSERVATIONS, to_numpy(observations), 0)
         actions = self._act(observations)
-        self._observer.begin_step()
-        observations, done = step_environment(self._env, actions)
+        was_decided, later = self._observer.is_decided, []
+        observations, done = self._observer.step(actions)
         was_reset = done or self._observer.was_reset
         sub_steps = self._observer.sub_steps(self._contract.decimation, was_reset)
+        reading = reading if was_reset else self._reading_after_step(observations)
         if sub_steps is None:
-            self._catch_up(was_reset)
+            seen = self._catch_up(None if was_reset else reading)
         else:
-            self._follow(sub_steps)
+            later = self._follow(sub_steps, is_first=self._observer.is_decided and not was_decided)
+            numbers = {item.number for item in sub_steps}
+            seen = dict.fromkeys(self._manager.get_output_names(), numbers)
         if was_reset:
             return *self._starts.follow_reset(self.steps), True
-        self._note_unseen(sub_steps)
-        if self._observer.applied is not None:
-            self.sub_steps.append(self._observer.applied)
-        reading = self._reading_after_step()
+        self._note_unseen(seen)
+        self._count_sub_steps(seen)
         self._compare_memories(reading, is_followed=sub_steps is not None)
+        for name, number in later:
+            memory = next(item for item in self._registered.values() if item.output == name)
+            self._compare(name, reading.memories[memory.input], number, self._file.memories[memory.input])
         return observations, reading, False
+
+    def _count_sub_steps(self, seen: Mapping[str, Collection[int]]) -> None:
+        """Note how often the step has applied actions.
+
+        A step may apply targets once that the simulator keeps while it moves as often as the decimation says.
+        """
+        applied, decimation = self._observer.applied, self._contract.decimation
+        if applied is None:
+            return
+        is_kept = applied == 1 and all(len(seen.get(name, ())) == decimation for name in self._reader.outputs_alone())
+        self.sub_steps.append(decimation if is_kept and self._observer.moves >= decimation else applied)
 
     def _compare_finely(self, observations: torch.Tensor, reading: Reading) -> None:
         """Compare the observations that the file computes from the environment's memories, which are not coarse."""
@@ -199,67 +215,160 @@ class ClosedLoop:
         self._compare(ACTIONS, to_numpy(actions), 0)
         return actions
 
-    def _follow(self, sub_steps: list[SubStep]) -> None:
-        """Run the file through the sub-steps that were seen, and compare each."""
+    def _follow(self, sub_steps: list[SubStep], is_first: bool) -> list[tuple[str, int]]:
+        """Run the file through the sub-steps that were seen, and compare each.
+
+        A memory that differs there is left to the comparison after the step: step() may write it later than
+        process_actions() does, if nothing reads it in between.
+
+        Args:
+            sub_steps: The sub-steps.
+            is_first: Whether it is the first time that sub-steps are seen. If Outputs keep their values then, they need
+                not be watched any more.
+
+        Returns:
+            The memories that are to be compared after the step, and the sub-steps at which they differed.
+        """
+        later: list[tuple[str, int]] = []
+        memories = {memory.output for memory in self._registered.values()}
+        self._observer.watches_outputs &= not is_first
+        windows = [item.periods for item in sub_steps]
         for sub_step in sub_steps:
             if sub_step.number > 0:
                 self._file.run(sub_step.number, sub_step.inputs)
             for name, value in (sub_step.outputs or {}).items():
-                self._compare(name, value, sub_step.number)
-                if sub_step.later is not None and not self._is_kept(name, value, sub_step.later[name]):
-                    self._tally.unseen.setdefault(name, f"at step {self.steps}: {UNSEEN_OUTPUTS}")
+                if name in memories and not self._agrees(name, value):
+                    later.append((name, sub_step.number))
+                    continue
+                if name not in self._reader.kept_outputs:
+                    self._compare(name, value, sub_step.number)
+                    continue
+                after = value if sub_step.later is None else sub_step.later[name]
+                got = values_at_moves(windows, sub_step.number, name) or different([value, after])
+                self._compare_output(name, value, got, sub_step.number)
+                if len(different([value, after, *got])) > 1:
+                    self._observer.watches_outputs = True
+        return later
 
-    def _is_kept(self, output: str, value: np.ndarray, later: np.ndarray) -> bool:
-        """Whether an Output has kept its value while the simulator moved; a memory need not, it is compared later."""
-        if output in self._computed_outputs or any(memory.output == output for memory in self._registered.values()):
-            return True
-        return np.array_equal(value, later, equal_nan=value.dtype.kind == "f")
+    def _compare_output(self, name: str, value: np.ndarray, got: list[np.ndarray], sub_step: int) -> None:
+        """Compare an Output with what the simulator got, if that is known.
 
-    @cached_property
-    def _computed_outputs(self) -> set[str]:
-        """Outputs whose callback computes a new tensor at each call, so that they follow the simulator."""
-        outputs = [item for item in self._manager.get_output_components() if not isinstance(item, Memory)]
-        pairs = [(item.output_name, item.fetch(), item.fetch()) for item in outputs]
-        return {name for name, one, two in pairs if one.data_ptr() != two.data_ptr()}
+        Args:
+            name: The Output.
+            value: Its value after the function that applies actions.
+            got: The values that the simulator may have got.
+            sub_step: The number of the sub-step.
+        """
+        if len(got) == 1:
+            self._compare(name, got[0], sub_step)
+            return
+        self._compare(name, next((item for item in got if self._agrees(name, item)), value), sub_step)
+        self._tally.unseen.setdefault(name, f"at step {self.steps}: {UNSEEN_OUTPUTS}")
 
-    def _note_unseen(self, sub_steps: list[SubStep] | None) -> None:
-        """Note what could not be compared in a step without a reset, even if other steps show it."""
-        if sub_steps is None and self._contract.decimation == 1:
-            return  # the Outputs after the step are those of its only sub-step
-        seen = {item.number for item in sub_steps or ()}
+    def _agrees(self, name: str, value: np.ndarray) -> bool:
+        return difference(value, self._file.results[name], self._tally.atol, self._tally.rtol) is None
+
+    def _note_unseen(self, seen: Mapping[str, Collection[int]]) -> None:
+        """Note what could not be compared in a step without a reset, even if other steps show it.
+
+        Args:
+            seen: The sub-steps at which each Output was seen.
+        """
         for name in self._manager.get_output_names():
-            if not seen.issuperset(self._tally.expected[name]) and name not in self._contract.random_outputs:
+            missing = set(self._tally.expected[name]) - set(seen.get(name, ()))
+            if missing and name not in self._contract.random_outputs:
                 self._tally.unseen.setdefault(name, f"at step {self.steps}: {UNSEEN_SUB_STEPS}")
 
-    def _catch_up(self, was_reset: bool) -> None:
-        """Run the file through sub-steps that were not seen, and compare what they give without new inputs."""
-        inputs = self._reader.inputs()
-        last = self._contract.decimation - 1
-        for number in range(1, last + 1):
-            self._file.run(number, inputs)
-        outputs = {} if was_reset else self._reader.outputs()
+    def _catch_up(self, reading: Reading | None) -> dict[str, set[int]]:
+        """Run the file through sub-steps that were not seen, and compare what can be known all the same.
+
+        An Output that does not depend on Inputs there is compared at all of them, if it was seen to keep its value
+        while the simulator moved. If all Outputs are, memories are compared with their values after the step.
+
+        Args:
+            reading: Inputs and memories after the step; None after a reset.
+
+        Returns:
+            The sub-steps at which each Output and memory was compared.
+        """
+        results = self._results_without_new_inputs()
+        last = len(results) - 1
+        held = {} if reading is None else self._held_outputs()
+        self._observer.watches_outputs = reading is None or any(self._is_worth_watching(name) for name in held)
+        values = {} if reading is None else self._values_after_step(reading)
+        is_whole = held.keys() == self._reader.outputs_alone().keys()
+        compared: dict[str, set[int]] = {}
         for name in self._manager.get_output_names():
-            reason = self._reason_not_to_compare(name)
+            reason = None if name in held else self._reason_not_to_compare(name, values)
             if reason is not None:
                 self._tally.not_compared.setdefault(name, reason)
-            elif name in outputs:
-                self._compare(name, outputs[name], last)
+            elif name in held or name in values:
+                numbers = [last] if name not in held and not is_whole else self._same_as_last(name, results)
+                for number in numbers:
+                    self._compare(name, held.get(name, values[name]), number, results[number][name])
+                compared[name] = set(numbers)
             if last:
                 self._tally.not_compared.setdefault(name, UNSEEN_SUB_STEPS)
+        return compared
 
-    def _reason_not_to_compare(self, output: str) -> str | None:
-        if self._contract.decimation > 1 and self._contract.sub_step_inputs.get(output):
+    def _results_without_new_inputs(self) -> list[Values]:
+        """What the file gives at each sub-step if Inputs do not change."""
+        inputs = self._reader.inputs()
+        results = [self._file.results]
+        for number in range(1, self._contract.decimation):
+            self._file.run(number, inputs)
+            results.append(self._file.results)
+        return results
+
+    def _held_outputs(self) -> Values:
+        """The Outputs that had one value only while the simulator moved, and that do not depend on Inputs meanwhile."""
+        periods = self._observer.periods
+        names = [name for name in self._reader.outputs_alone() if not self._depends_on_unseen(name)]
+        found = {name: values_at_moves([periods], 0, name) for name in names} if periods else {}
+        return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+    def _is_worth_watching(self, output: str) -> bool:
+        """Whether an Output must be watched to be known: not if it can be read after the step."""
+        return self._contract.decimation > 1 or len(values_of(self._observer.periods, output)) > 2
+
+    def _values_after_step(self, reading: Reading) -> Values:
+        """Outputs and memories after the step; memories that the computation of observations writes, before it."""
+        values = self._reader.outputs()
+        for name, memory in self._registered.items():
+            if memory.written_by_observations:
+                values.pop(memory.output)
+                values |= {memory.output: reading.memories[name]} if name in reading.memories else {}
+        return values
+
+    def _same_as_last(self, name: str, results: list[Values]) -> list[int]:
+        """The sub-steps after which an output has the value that it has after the last; all for an Output."""
+        is_memory = any(memory.output == name for memory in self._registered.values())
+        pairs = enumerate(results)
+        return [number for number, item in pairs if not is_memory or same_array(item[name], results[-1][name])]
+
+    def _depends_on_unseen(self, output: str) -> bool:
+        """Whether an output depends on Inputs that only sub-steps would show."""
+        return self._contract.decimation > 1 and bool(self._contract.sub_step_inputs.get(output))
+
+    def _reason_not_to_compare(self, output: str, values: Values) -> str | None:
+        if self._depends_on_unseen(output):
             return UNSEEN_SUB_STEPS
-        memory = next((item for item in self._registered.values() if item.output == output), None)
-        return UNSEEN_OBSERVATIONS if memory is not None and memory.written_by_observations else None
+        return UNSEEN_OBSERVATIONS if values and output not in values else None
 
-    def _reading_after_step(self) -> Reading:
+    def _reading_after_step(self, observations: torch.Tensor) -> Reading:
         readings = self._observer.readings()
         if readings:
-            return readings[-1]
+            reading = reading_of(observations, readings, self._file)
+            return with_later_memories(reading, self._later_memories(reading), self._file)
         known = {name for name, memory in self._registered.items() if not memory.written_by_observations}
         memories = {name: value for name, value in self._reader.memories().items() if name in known}
         return Reading(self._reader.inputs(), memories)
+
+    def _later_memories(self, reading: Reading) -> Values:
+        """Memories that step() has changed since the observations were computed, which did not do that."""
+        now = self._reader.memories()
+        changed = changed_names(reading.memories, now)
+        return {name: now[name] for name in changed if not self._registered[name].written_by_observations}
 
     def _compare_memories(self, reading: Reading, is_followed: bool) -> None:
         """Compare memories before the next observations; those that cannot be followed are taken from there."""

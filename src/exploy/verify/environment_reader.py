@@ -1,10 +1,11 @@
 """Reads the components of an environment by the names that the ports of its file have."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from exploy.environment.components import Memory
+from exploy.environment.components import Memory, Output
 from exploy.environment.context_manager import ContextManager
 from exploy.environment.tensor_copies import to_numpy
 from exploy.errors import ActorError
@@ -26,8 +27,8 @@ class EnvironmentReader:
 
     @property
     def readers(self) -> Readers:
-        """The three functions, for those who look at the environment inside of a step."""
-        return Readers(self.inputs, self.memories, self.outputs)
+        """The functions, for those who look at the environment inside of a step."""
+        return Readers(self.inputs, self.memories, self.outputs, self.outputs_alone)
 
     def inputs(self) -> Values:
         """The Inputs that are not memories."""
@@ -37,6 +38,20 @@ class EnvironmentReader:
     def outputs(self) -> Values:
         """The Outputs and memories, by the names of output ports."""
         return {item.output_name: self._read(item) for item in self._manager.get_output_components()}
+
+    def outputs_alone(self) -> Values:
+        """The Outputs that are not memories."""
+        return {item.output_name: self._read(item) for item in self._outputs}
+
+    @cached_property
+    def kept_outputs(self) -> set[str]:
+        """Outputs with a tensor of their own: a callback that computes a new one follows the simulator."""
+        pairs = [(item.output_name, item.fetch(), item.fetch()) for item in self._outputs]
+        return {name for name, one, two in pairs if one.data_ptr() == two.data_ptr()}
+
+    @property
+    def _outputs(self) -> list[Output]:
+        return [item for item in self._manager.get_output_components() if not isinstance(item, Memory)]
 
     def memories(self) -> Values:
         """The memories, by the names of input ports."""

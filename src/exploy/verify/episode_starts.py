@@ -10,9 +10,10 @@ from exploy.comparison import difference
 from exploy.contract import Contract, StoredMemory
 from exploy.environment.actor import ExportableActor
 from exploy.environment.exportable_environment import ExportableEnvironment, has_reset
-from exploy.environment.validation import step_environment, validated_tensor
+from exploy.environment.validation import validated_tensor
 from exploy.verify.environment_reader import EnvironmentReader
 from exploy.verify.fed_back_file import FedBackFile
+from exploy.verify.reading_choice import reading_of
 from exploy.verify.step_observer import Reading, StepObserver
 from exploy.verify.stepped import Values, same_values
 from exploy.verify.tally import Tally
@@ -114,7 +115,7 @@ class EpisodeStarts:
         observations = validated_tensor(self._env, "observations_reset")
         readings = self._observer.readings()
         if readings:
-            return observations, readings[-1]
+            return observations, reading_of(observations, readings, self._file)
         memories = self._reader.memories()
         if self._by_observations and same_values(before, memories):
             return self._make_first_step(observations, before, step=0)
@@ -136,8 +137,7 @@ class EpisodeStarts:
             actions = torch.from_numpy(results[ACTIONS].copy()).to(self._env.empty_actions().device)
         else:
             actions = self._actor(observations)
-        self._observer.begin_step()
-        observations, done = step_environment(self._env, actions)
+        observations, done = self._observer.step(actions)
         was_reset = done or self._observer.was_reset
         self._observer.sub_steps(self._contract.decimation, was_reset)
         if was_reset:
@@ -147,8 +147,9 @@ class EpisodeStarts:
             return observations, reading
         written = {name: memories[name] for name in self._by_observations}
         readings = self._observer.readings() or [Reading(self._reader.inputs(), self._reader.memories() | written)]
-        self._file.set_memories(readings[-1].memories)
-        return observations, readings[-1]
+        reading = reading_of(observations, readings, self._file)
+        self._file.set_memories(reading.memories)
+        return observations, reading
 
     # -- after a reset -----------------------------------------------------------------------------------------------
 
@@ -171,6 +172,8 @@ class EpisodeStarts:
             readings = []
         self._start_memories(readings, before, after.memories, step)
         last = readings[-1] if readings else Reading(after.inputs, before)
+        if readings and not self._by_observations:
+            last = reading_of(observations, readings, self._file)
         written = {name: last.memories[name] for name in self._by_observations}
         if written and not readings and same_values(before, after.memories) and not self._makes_first_step:
             return self._make_first_step(observations, before, step)
