@@ -48,6 +48,23 @@ def calling_codes() -> list[types.CodeType]:
     return codes[::-1]
 
 
+def call_site(outermost: types.CodeType) -> tuple[tuple[types.CodeType, int], ...]:
+    """The running functions of user code, innermost first, with the position in the code of each.
+
+    Two calls of a function from the same line of a loop have the same call site, calls from two lines have not.
+
+    Args:
+        outermost: The function at which the search ends.
+    """
+    site = []
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not outermost:
+        if is_user_code(frame.f_code):
+            site.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(site)
+
+
 def definition(function: object) -> str:
     """`file:line (in function)` of the definition of a user function or method."""
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None

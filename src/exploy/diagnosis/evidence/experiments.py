@@ -17,13 +17,12 @@ from exploy.environment.components import Input
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.stages import Stages
 from exploy.environment.tensor_copies import to_numpy
-from exploy.environment.validation import validated_tensor
+from exploy.environment.validation import step_environment, validated_tensor
 from exploy.errors import ActorError
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.live.object_graph import instance_dict, resolve_in, slots_of, state_of
 from exploy.live.roots import live_objects
 from exploy.live.snapshot import ProtectUnseen, Snapshot
-from exploy.verify.closed_loop import step_environment
 from exploy.verify.frozen_watch import FrozenWatch, live_value
 from exploy.verify.step_functions import StepFunctions, find_step_functions
 

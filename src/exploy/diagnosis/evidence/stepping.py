@@ -9,10 +9,10 @@ from exploy.capture.program import FrozenTensor, Program
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.stepped_program import SteppedProgram
 from exploy.environment.tensor_copies import to_numpy
-from exploy.environment.validation import validated_tensor
+from exploy.environment.validation import step_environment, validated_tensor
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.live.python_values import PythonValues
-from exploy.verify.closed_loop import ClosedLoop, RunLength, step_environment
+from exploy.verify.closed_loop import ClosedLoop, RunLength
 from exploy.verify.export_checks import TOLERANCE
 from exploy.verify.frozen_watch import FrozenChange, FrozenWatch
 from exploy.verify.tally import Tally
