@@ -10,11 +10,13 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import pytest
 import torch
 
 import exploy
-from exploy.diagnosis.diagnosis import Diagnosis
-from exploy.exporter.core.components import Input, Memory, Output
+from exploy.diagnosis.finding import Finding, FindingKind
+from exploy.errors import UnregisteredStateError
+from exploy.exporter.core.components import Input, Output
 from exploy.exporter.core.evaluator import evaluate
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from tests.support.environments import export
@@ -292,7 +294,7 @@ class Managed(_Adapter):
         self._hooks[1]()
 
 
-BUILDS: dict[type[_Adapter], str] = {
+BUILDS: dict[type[Any], str] = {
     Hooked: "env.body",
     Gymnasium: "env.gym.env.body",
     LeggedGym: "env.robot.body",
@@ -301,7 +303,7 @@ BUILDS: dict[type[_Adapter], str] = {
 """Each build, with the path of its body."""
 
 
-def build(kind: type[_Adapter], body: type[Body], warm: int = 0, actor: torch.nn.Module | None = None) -> _Adapter:
+def build(kind: type[Any], body: type[Body], warm: int = 0, actor: torch.nn.Module | None = None) -> Any:
     """A robot after some policy steps with zero actions, or with those of an actor."""
     env = kind(body())
     with torch.no_grad():
@@ -310,12 +312,33 @@ def build(kind: type[_Adapter], body: type[Body], warm: int = 0, actor: torch.nn
     return env
 
 
-def check(env: ExportableEnvironment, actor: torch.nn.Module, **options: Any) -> Diagnosis:
-    return exploy.check_environment(env, actor, **options)
+def assert_found(env: ExportableEnvironment, actor: torch.nn.Module, kind: FindingKind, tensor: str) -> Finding:
+    """The check has an error of this kind that names the tensor or line."""
+    found = exploy.check_environment(env, actor).errors
+    named = [item for item in found if item.kind is kind and tensor in (item.tensor, item.where.partition(" (in ")[2])]
+    assert named, found
+    return named[0]
+
+
+def assert_refused(env: ExportableEnvironment, actor: torch.nn.Module, folder: Path, tensor: str) -> None:
+    """A strict export writes nothing, and names the tensor."""
+    with pytest.raises(UnregisteredStateError) as raised:
+        exploy.export(env, actor, folder / "strict.onnx")
+    assert not (folder / "strict.onnx").exists()
+    errors = raised.value.diagnosis.errors
+    assert any(tensor in (item.tensor, item.where.partition(" (in ")[2]) for item in errors)
+
+
+def assert_sound(env: ExportableEnvironment, actor: torch.nn.Module, folder: Path, steps: int = 60) -> None:
+    """Neither the check nor a strict export objects, and the file agrees."""
+    diagnosis = exploy.check_environment(env, actor)
+    assert diagnosis.ok, str(diagnosis)
+    exploy.export(env, actor, folder / "strict.onnx")
+    assert evaluates(env, actor, folder, steps)
 
 
 def evaluates(env: ExportableEnvironment, actor: torch.nn.Module, folder: Path, steps: int = 60) -> bool:
-    """Whether the file of an export that is not strict agrees with the environment."""
+    """Whether the file of an export that checks nothing agrees with the environment."""
     session = export(env, actor, folder, initial_memory="reset", verify_environment=False)
     ok, _ = evaluate(
         env,
@@ -329,8 +352,10 @@ def evaluates(env: ExportableEnvironment, actor: torch.nn.Module, folder: Path, 
     return ok
 
 
+def name_of(case: object) -> str:
+    """A name for a case of a parametrised test: its build, or its body or actor."""
+    return case.__name__ if isinstance(case, type) else str(case)
+
+
 def _ignore(*_: object) -> None:
     pass
-
-
-__all__ = ["BUILDS", "Body", "Gymnasium", "Hooked", "LeggedGym", "Managed", "Memory", "build", "check", "evaluates"]

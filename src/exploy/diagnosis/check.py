@@ -17,6 +17,7 @@ from exploy.diagnosis.detectors.first_step_state import first_step_findings, sta
 from exploy.diagnosis.detectors.later_steps import later_findings
 from exploy.diagnosis.detectors.unexplained import unexplained_findings
 from exploy.diagnosis.detectors.values import name_findings
+from exploy.diagnosis.detectors.written_by_step import written_by_step_findings
 from exploy.diagnosis.diagnosis import Diagnosis
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.pipeline_alone import changes_of_pipeline
@@ -131,6 +132,7 @@ def diagnose(
     with examination.experiments.trial():
         examination.findings += _found_by(_ON_TRIAL, examination)
     examination.findings += later_findings(examination)
+    examination.findings += guarded(written_by_step_findings, examination)
     examination.findings += unexplained_findings(examination)
     return Diagnosis(tuple(examination.findings), examination.evidence.steps)
 

@@ -9,8 +9,10 @@ from exploy.live.location import UNKNOWN
 def later_findings(examination: Examination) -> list[Finding]:
     """A step that differs from the program, unless another finding explains it; must be called after the detectors."""
     run = examination.long_run
+    if run.deviation is not None and run.deviation.random != UNKNOWN:
+        return [_random(run.deviation)]
     if run.deviation is not None:
-        return [] if _is_explained(examination, run.deviation) else [_finding(run.deviation)]
+        return [] if _is_explained(examination, run.deviation) else [_other_code(run.deviation)]
     if run.error is None:
         return []
     what = f"raised {type(run.error).__name__} in policy step {run.steps} without the simulator ({run.error})"
@@ -27,17 +29,18 @@ def _is_explained(examination: Examination, deviation: Deviation) -> bool:
     return bool(named & (changed | deviation.python.keys()))
 
 
-def _finding(deviation: Deviation) -> Finding:
+def _random(deviation: Deviation) -> Finding:
+    operator, _, where = deviation.random.partition(" at ")
+    what = f"{_when(deviation)}, random numbers are drawn with {operator}; not before"
+    return Finding.of(FindingKind.RANDOM, "env", what, where, "# disable noise before exporting, in prepare_export()")
+
+
+def _other_code(deviation: Deviation) -> Finding:
     where = "" if deviation.where == UNKNOWN else deviation.where
-    when = f"in policy step {deviation.step} of the pipeline without the simulator"
-    if deviation.random != UNKNOWN:
-        operator, _, line = deviation.random.partition(" at ")
-        what = f"{when}, random numbers are drawn with {operator}; not before"
-        return Finding.of(
-            FindingKind.RANDOM, "env", what, line, "# disable noise before exporting, in prepare_export()"
-        )
-    what = f"{when}, code runs that the captured program does not contain: {deviation.what}"
-    advice = (
-        "# keep what decides this in a tensor, use torch.where() for the if, and register it: Memory(…) or Input(…)"
-    )
+    what = f"{_when(deviation)}, code runs that the captured program does not contain: {deviation.what}"
+    advice = "# keep what decides this in a tensor, use torch.where() for an if, and register it: Memory(…) or Input(…)"
     return Finding.of(FindingKind.UNEXPLAINED, "env", what, where, advice)
+
+
+def _when(deviation: Deviation) -> str:
+    return f"in policy step {deviation.step} of the pipeline without the simulator"
