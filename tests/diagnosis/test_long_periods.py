@@ -1,4 +1,4 @@
-"""Python state with a period that is longer than the steps of a check is found by running the pipeline alone for long."""
+"""Python state with a longer period than the steps of a check is found by a long run of the pipeline alone."""
 
 import itertools
 from pathlib import Path
