@@ -40,3 +40,18 @@ def disturbed(tensor: torch.Tensor, generator: torch.Generator, scale: float = 1
     if tensor.is_floating_point():
         return tensor + (scale * torch.randn(tensor.shape, generator=generator)).to(tensor.dtype)
     return tensor + 1 if tensor.numel() else tensor
+
+
+def probes(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Values that code treats in special ways: 0, 1, -1, one more, one less, and the extremes of an integer type.
+
+    Booleans are all True or all False. Values that equal those of the tensor are left out.
+    """
+    values = [torch.zeros_like(tensor), torch.ones_like(tensor)]
+    if tensor.dtype != torch.bool:
+        values += [tensor + 1, tensor - 1]
+        values += [-torch.ones_like(tensor)] if tensor.dtype != torch.uint8 else []
+    if not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool):
+        limits = torch.iinfo(tensor.dtype)
+        values += [torch.full_like(tensor, limits.max), torch.full_like(tensor, limits.min)]
+    return [value for value in values if not torch.equal(value, tensor)]

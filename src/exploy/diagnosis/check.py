@@ -14,12 +14,15 @@ from exploy.contract import Contract
 from exploy.description.metadata import build_metadata
 from exploy.diagnosis import detectors
 from exploy.diagnosis.detectors.first_step_state import first_step_findings, standing_still_difference
+from exploy.diagnosis.detectors.later_steps import later_findings
 from exploy.diagnosis.detectors.unexplained import unexplained_findings
 from exploy.diagnosis.detectors.values import name_findings
+from exploy.diagnosis.detectors.written_by_step import written_by_step_findings
 from exploy.diagnosis.diagnosis import Diagnosis
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.pipeline_alone import changes_of_pipeline
 from exploy.diagnosis.evidence.probing import probe
+from exploy.diagnosis.evidence.rare_changes import watch_long_run, watch_resets
 from exploy.diagnosis.evidence.roles import roles
 from exploy.diagnosis.evidence.stepped_program import SteppedProgram
 from exploy.diagnosis.evidence.stepping import step_and_watch
@@ -120,12 +123,16 @@ def diagnose(
     examination.python_before = values.values
     examination.findings += guarded(lambda item: _stand_still(item, stepped, values), examination)
     examination.evidence = step_and_watch(examination.experiments, program, stepped, values, steps)
+    if examination.evidence.error is None:
+        examination.findings += guarded(lambda item: _look_for_rare_changes(item, values), examination)
     examination.roles = roles(program, examination.own_changes, examination.evidence)
     examination.findings += _found_by(_OF_STEPS, examination)
     if examination.evidence.error is None:
         examination.findings += guarded(_probe, examination)
     with examination.experiments.trial():
         examination.findings += _found_by(_ON_TRIAL, examination)
+    examination.findings += later_findings(examination)
+    examination.findings += guarded(written_by_step_findings, examination)
     examination.findings += unexplained_findings(examination)
     return Diagnosis(tuple(examination.findings), examination.evidence.steps)
 
@@ -161,6 +168,15 @@ def _stand_still(examination: Examination, stepped: SteppedProgram, values: Pyth
         examination.own_changes = changes_of_pipeline(experiments, program, values)
         examination.difference = standing_still_difference(examination, stepped, snapshot)
     return [] if examination.difference is None else first_step_findings(examination)
+
+
+def _look_for_rare_changes(examination: Examination, values: PythonValues) -> list[Finding]:
+    """Make resets happen and run the pipeline for long, both undone."""
+    experiments, program, evidence = examination.experiments, examination.program, examination.evidence
+    within = examination.starts.reset_within
+    examination.resets = watch_resets(experiments, program, evidence, values, within)
+    examination.long_run = watch_long_run(experiments, program, evidence, examination.own_changes, examination.resets)
+    return []
 
 
 def _probe(examination: Examination) -> list[Finding]:

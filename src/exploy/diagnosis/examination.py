@@ -7,8 +7,10 @@ import torch
 
 from exploy.capture.program import FrozenTensor, Program
 from exploy.diagnosis.evidence.experiments import Experiments
+from exploy.diagnosis.evidence.long_run import LongRun
 from exploy.diagnosis.evidence.pipeline_alone import OwnChanges
 from exploy.diagnosis.evidence.probing import Probe
+from exploy.diagnosis.evidence.rare_changes import SeenResets
 from exploy.diagnosis.evidence.roles import Role
 from exploy.diagnosis.evidence.stepping import Evidence
 from exploy.diagnosis.finding import Finding
@@ -29,6 +31,8 @@ class Examination:
         allow_random: Whether the actor may draw random numbers.
         own_changes: What the pipeline changes while the simulator is not stepped.
         evidence: What was observed while the environment was stepped.
+        resets: The resets that the check made happen, if any.
+        long_run: A long run of the pipeline alone, if it was made.
         roles: The roles of frozen tensors, by name.
         probes: Python values at the time when possible caches were written.
         observation_names: Names of the elements of the observation; empty if unknown.
@@ -43,6 +47,8 @@ class Examination:
     starts: MemoryStarts = field(default_factory=MemoryStarts)
     own_changes: OwnChanges = field(default_factory=OwnChanges)
     evidence: Evidence = field(default_factory=Evidence)
+    resets: SeenResets = field(default_factory=SeenResets)
+    long_run: LongRun = field(default_factory=LongRun)
     roles: dict[str, Role] = field(default_factory=dict)
     probes: list[Probe] = field(default_factory=list)
     observation_names: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ class FindingKind(StrEnum):
     CANNOT_STEP = "cannot step"
     UNREGISTERED_INPUT = "unregistered input"
     MISSING_MEMORY = "missing memory"
+    WRITTEN_BY_STEP = "written by step()"
     STALE_CACHE = "stale cache"
     PYTHON_STATE = "frozen Python state"
     RANDOM = "random operator"

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_iter
 
 from exploy.live.geometry import has_memory
@@ -82,7 +82,7 @@ class Snapshot:
             address = storage.data_ptr()
             if address == 0 or address in self._storages:
                 return
-            with disable_proxy_modes_tracing() if get_proxy_mode() is not None else contextlib.nullcontext():
+            with _disable_current_modes():  # a mode that logs operators must not see these
                 flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
                 self._storages[address] = (flat, flat.clone())
 

@@ -6,6 +6,7 @@ from rich.markup import escape
 
 from exploy.contract import Frozen
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.verify.buffer_notes import BufferNotes
 from exploy.verify.frozen_influence import changes_without_influence
 from exploy.verify.frozen_watch import FrozenWatch
 from exploy.verify.session_wrapper import SessionWrapper
@@ -25,11 +26,13 @@ class FrozenNotes:
         self._actor = session.get_actor()
         self._watched = [_Watched(item) for item in frozen]
         self._watch = FrozenWatch(env, self._actor, self._watched)
+        self._buffers = BufferNotes(env, self._actor)
 
     def __call__(self, step: int) -> None:
         """Check every tensor that has elements which have not changed yet."""
         for change in self._watch.changes(lambda item: not item.has_changed_everywhere):
             change.frozen.note(step, change.elements)
+        self._buffers(step)
 
     def print(self, console: Console, agrees: bool, is_running: bool = False) -> None:
         """Print a line for each tensor that has changed, except for changes that do not matter to a file that agrees.
@@ -49,6 +52,13 @@ class FrozenNotes:
             console.print(
                 f"{escape(item.name)} is frozen in the file, but changed in the environment at step {item.first_step}"
                 f"{escape(advice)}.",
+                soft_wrap=True,
+            )
+
+        for name, step in () if agrees else self._buffers.first_steps.items():
+            advice = "" if is_running else ": register it as a Memory or Input, or do not change it"
+            console.print(
+                f"{escape(name)} is stored in the file like a weight, but changed at step {step}{advice}.",
                 soft_wrap=True,
             )
 

@@ -1,5 +1,7 @@
 """The values that memories have after a reset of the environment."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 
@@ -25,6 +27,9 @@ class Resets:
         actor: The actor, which steps it.
         within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
         functions: The functions by which the environment computes observations; found here if None.
+        after_step: Called after each policy step without a reset.
+
+    `steps` counts the policy steps.
     """
 
     def __init__(
@@ -33,7 +38,10 @@ class Resets:
         actor: ExportableActor,
         within: int = RESET_WITHIN,
         functions: StepFunctions | None = None,
+        after_step: Callable[[], None] = lambda: None,
     ):
+        self.steps = 0
+        self._after_step = after_step
         self._env = env
         self._actor = actor
         self._within = within
@@ -64,9 +72,11 @@ class Resets:
         for _ in range(self._within):
             observer.begin_step()
             observations, done = step_environment(self._env, self._actor(observations))
+            self.steps += 1
             if done or observer.was_reset:
                 self._reset_actor()
                 return True
+            self._after_step()
         return False
 
     def _start(self, observer: StepObserver) -> Values:

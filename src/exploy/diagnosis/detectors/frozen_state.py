@@ -30,12 +30,18 @@ def frozen_findings(examination: Examination) -> list[Finding]:
         elif role is Role.IRRELEVANT:
             findings.append(_constant(frozen, "changed, but no result depends on it"))
         elif role is Role.CONSTANT and not frozen.is_weight:
-            findings.append(_constant(frozen, "read but never changed"))
+            findings.append(_constant(frozen, f"read but never changed in {_watched(examination)}"))
     return findings
 
 
 def _constant(frozen: FrozenTensor, what: str) -> Finding:
     return Finding.of(FindingKind.FROZEN, _name(frozen), f"{what}; the file keeps its value", _where(frozen))
+
+
+def _watched(examination: Examination) -> str:
+    """What was watched: steps and resets."""
+    steps, resets = examination.evidence.steps + examination.resets.steps, len(examination.resets.starts)
+    return f"{steps} step{'s' if steps != 1 else ''} and {resets or 'no'} reset{'s' if resets != 1 else ''}"
 
 
 def _missing_memory(examination: Examination, frozen: FrozenTensor) -> Finding:
@@ -65,6 +71,11 @@ def _stale_cache(examination: Examination, frozen: FrozenTensor, refresh: Refres
 def _what_happened(examination: Examination, frozen: FrozenTensor) -> str:
     change = examination.evidence.changes[frozen.name]
     steps = examination.evidence.steps
+    if change.when:
+        return (
+            f"changed {change.when}, not in the {steps} steps before: element {_index(frozen, change)} was "
+            f"{_number(change.after)}; the file keeps {_number(change.before)}."
+        )
     return (
         f"changed at {min(len(change.steps), steps)} of {steps} steps; at step {change.first_step}, element "
         f"{_index(frozen, change)} was {_number(change.after)}; the file keeps {_number(change.before)}."

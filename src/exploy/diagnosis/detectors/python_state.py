@@ -5,7 +5,7 @@ import types
 import torch
 
 from exploy.capture.capture import capture
-from exploy.diagnosis.evidence.experiments import Results, same_results
+from exploy.diagnosis.evidence.experiments import Results, same_results, split_attr_path
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.environment.components import Input, Memory
@@ -22,7 +22,8 @@ _MAX_CAPTURES = 8
 def python_findings(examination: Examination) -> list[Finding]:
     """Python values that changed during the steps and that results depend on."""
     experiments, evidence = examination.experiments, examination.evidence
-    before = {attr_path: evidence.python_before[attr_path] for attr_path in evidence.python_after}
+    moments = [evidence.python_after, *evidence.python_later]
+    before = {attr_path: evidence.python_before[attr_path] for values in moments for attr_path in values}
     if not before:
         return []
     with experiments.trial() as snapshot:
@@ -30,22 +31,20 @@ def python_findings(examination: Examination) -> list[Finding]:
         again = experiments.results_with({}, snapshot)
         if now is None or again is None or not same_results(now, again):
             return []  # not everything can be restored, so results cannot be compared
-        suspects = [
-            values for values in (before, evidence.python_after) if _matters(examination, values, now, snapshot)
-        ]
-        guilty = [
-            attr_path
-            for attr_path in list(before)[:_MAX_TRIALS]
-            if any(_matters(examination, {attr_path: values[attr_path]}, now, snapshot) for values in suspects)
-        ]
+        suspects = [values for values in (before, *moments) if _matters(examination, values, now, snapshot)]
+        guilty: dict[str, object] = {}
+        for attr_path in list(before)[:_MAX_TRIALS]:
+            tried = [values[attr_path] for values in suspects if attr_path in values]
+            bad = [value for value in tried if _matters(examination, {attr_path: value}, now, snapshot)]
+            seen = [values[attr_path] for values in moments if attr_path in values]
+            if bad:  # the value at the export may be the one with other results
+                guilty[attr_path] = next((value for value in bad if value in seen), seen[0])
         if not guilty:
             return []
         codes = _codes(examination)
         return [
-            _finding(
-                examination, attr_path, reading_line(codes, _attribute(attr_path)), index < _MAX_CAPTURES, snapshot
-            )
-            for index, attr_path in enumerate(guilty)
+            _finding(examination, attr_path, after, reading_line(codes, _attribute(attr_path)), index, snapshot)
+            for index, (attr_path, after) in enumerate(guilty.items())
         ]
 
 
@@ -55,12 +54,14 @@ def _matters(examination: Examination, values: dict[str, object], now: Results, 
     return len(values) > 1 if results is None else not same_results(now, results)
 
 
-def _finding(examination: Examination, attr_path: str, where: str, may_capture: bool, snapshot: Snapshot) -> Finding:
-    before, after = examination.evidence.python_before[attr_path], examination.evidence.python_after[attr_path]
+def _finding(
+    examination: Examination, attr_path: str, after: object, where: str, index: int, snapshot: Snapshot
+) -> Finding:
+    before = examination.evidence.python_before[attr_path]
     what = f"results depend on this Python value, which changed from {before!r} at export to {after!r}"
     kind = "Memory" if attr_path in examination.own_changes.python else "Input"
     statement = f"{attr_path} = torch.tensor({attr_path})"
-    if may_capture and _works_as_tensor(examination, attr_path, kind, statement, snapshot):
+    if index < _MAX_CAPTURES and _works_as_tensor(examination, attr_path, kind, statement, snapshot):
         suggestion = f"{statement}\n{examination.suggest(kind, attr_path)}"
     else:
         advice = "use torch operations on it (torch.where() for an if)"
@@ -78,8 +79,10 @@ def _codes(examination: Examination) -> list[types.CodeType]:
 
 
 def _attribute(attr_path: str) -> str:
-    """The last attribute of a path, without keys."""
-    return attr_path.partition("[")[0].rpartition(".")[2]
+    """The last attribute of a path, without the keys behind it."""
+    while attr_path.endswith("]"):
+        attr_path, _ = split_attr_path(attr_path)
+    return attr_path.rpartition(".")[2]
 
 
 def _works_as_tensor(examination: Examination, attr_path: str, kind: str, statement: str, snapshot: Snapshot) -> bool:

@@ -8,7 +8,6 @@ from exploy.comparison import Difference, difference
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind, Severity
 from exploy.environment.tensor_copies import to_numpy
-from exploy.verify.start_values import Resets
 
 _TOLERANCE = 1e-5
 
@@ -21,23 +20,28 @@ def start_findings(examination: Examination) -> list[Finding]:
     Left out are memories that the user has named, those whose start value has no influence, and states of the actor.
 
     Raises:
-        Exception: Whatever the environment raises.
+        Exception: Whatever the environment has raised.
     """
-    memories = _memories(examination)
-    if not memories or examination.evidence.error is not None:
+    resets, memories = examination.resets, _memories(examination)
+    if examination.evidence.error is not None:
         return []
-    experiments = examination.experiments
-    within, functions = examination.starts.reset_within, experiments.step_functions
-    resets = Resets(experiments.env, experiments.actor, within, functions)
-    first = resets.values()
-    if first is None:
-        what = f"no reset within {examination.starts.reset_within} policy steps, so start values could not be checked"
-        advice = "# implement reset(), pass a larger reset_within=, or make sure that the start values are right"
-        return [Finding.of(FindingKind.NO_RESET_SEEN, "env", what, "", advice)]
-    second = resets.values() or first
+    if resets.error is not None:
+        raise resets.error
+    if not resets.starts:
+        return [_no_reset(examination, memories)]
+    first, second = resets.starts[0], resets.starts[-1]
     severity = Severity.ERROR if examination.starts.is_stated else Severity.INFO
     found = (_finding(memory, first.get(name), second.get(name), severity) for name, memory in memories.items())
     return [finding for finding in found if finding is not None]
+
+
+def _no_reset(examination: Examination, memories: dict[str, ProgramMemory]) -> Finding:
+    within = examination.starts.reset_within
+    what = f"no reset in the {examination.evidence.steps} steps watched, and none in {within} more"
+    what += "; what only a reset changes was not seen"
+    what += f", and the start values of {', '.join(memories)} were not checked" if memories else ""
+    advice = "# implement reset(), or pass a larger reset_within="
+    return Finding.of(FindingKind.NO_RESET_SEEN, "env", what, "", advice)
 
 
 def _memories(examination: Examination) -> dict[str, ProgramMemory]:

@@ -84,10 +84,14 @@ class Experiments:
         return any(True for _ in FrozenWatch(self.env, self.actor, [frozen]).changes())
 
     @contextlib.contextmanager
-    def trial(self) -> Iterator[Snapshot]:
+    def trial(self, protect_unseen: bool = True) -> Iterator[Snapshot]:
         """Undo all changes of the block at its end, and at each `restore()` of the snapshot.
 
         A nested trial restores the state in which the outer trial started.
+
+        Args:
+            protect_unseen: Protect tensors that no path leads to; slow. Without it, `Snapshot.protect()` must be
+                called for them.
         """
         if self._snapshot is not None:
             try:
@@ -97,7 +101,8 @@ class Experiments:
             return
         snapshot = self._snapshot = Snapshot(self.roots)
         try:
-            with snapshot, plain_torch(), ProtectUnseen(snapshot), snapshot.gradient_mode():
+            protection = ProtectUnseen(snapshot) if protect_unseen else contextlib.nullcontext()
+            with snapshot, plain_torch(), protection, snapshot.gradient_mode():
                 yield snapshot
         finally:
             self._snapshot = None
@@ -123,10 +128,10 @@ class Experiments:
         actions = self.stages.act(observations)
         results[0][ACTIONS] = to_numpy(actions)
         self.stages.process(actions)
-        results[0] |= self._outputs()
+        results[0] |= self.outputs()
         for _ in range(min(self.env.decimation - 1, _SUB_STEPS)):
             self.stages.sub_step()
-            results.append(self._outputs())
+            results.append(self.outputs())
         return results
 
     def results_with(self, changes: dict[str, object], snapshot: Snapshot) -> Results | None:
@@ -140,7 +145,8 @@ class Experiments:
         finally:
             snapshot.restore()
 
-    def _outputs(self) -> dict[str, np.ndarray]:
+    def outputs(self) -> dict[str, np.ndarray]:
+        """The current values of all Outputs and Memories, by the names of their ports."""
         outputs = self.env.context_manager().get_output_components()
         return {item.output_name: item.value_numpy for item in outputs}
 

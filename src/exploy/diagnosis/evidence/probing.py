@@ -43,7 +43,7 @@ def _writers(experiments: Experiments, suspects: list[FrozenTensor]) -> dict[str
     """The function that last wrote each tensor in a step of the environment, if it was written with torch."""
     if not suspects:
         return {}
-    with _WriteLog() as log:
+    with WriteLog() as log:
         experiments.step()
     found = {}
     for frozen in suspects:
@@ -94,7 +94,7 @@ class _Write:
     tensor: torch.Tensor
 
 
-class _WriteLog(TorchDispatchMode):
+class WriteLog(TorchDispatchMode):
     """Notes for each tensor storage the user function that wrote it last."""
 
     def __init__(self) -> None:
@@ -102,6 +102,7 @@ class _WriteLog(TorchDispatchMode):
         self._writes: dict[int, _Write] = {}
 
     def writer(self, tensor: torch.Tensor) -> types.CodeType | None:
+        """The function that wrote to the memory of a tensor last; None if none did with torch."""
         write = self._writes.get(tensor.untyped_storage().data_ptr())
         return None if write is None else write.code
 

@@ -31,10 +31,11 @@ def _role(frozen: FrozenTensor, sensitivity: Sensitivity, own_changes: OwnChange
     elements = np.zeros(math.prod(frozen.shape), dtype=bool)
     if frozen.name in own_changes.tensors:
         elements |= own_changes.tensors[frozen.name]
-    if frozen.name in evidence.changes:
-        elements |= evidence.changes[frozen.name].elements
+    change = evidence.changes.get(frozen.name)
+    if change is not None:
+        elements |= change.elements
     if not elements.any():
         return Role.CONSTANT
-    if not sensitivity.depends_on(frozen, elements):
+    if not sensitivity.depends_on(frozen, elements, change.values if change is not None else ()):
         return Role.IRRELEVANT
     return Role.MEMORY if frozen.is_written or frozen.name in own_changes.tensors else Role.INPUT_OR_CACHE

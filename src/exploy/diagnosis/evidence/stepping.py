@@ -1,11 +1,13 @@
 """Steps an environment with the actions of its actor, and collects evidence."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
 from exploy.capture.program import FrozenTensor, Program
+from exploy.diagnosis.evidence.counters import CounterWatch
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.stepped_program import SteppedProgram
 from exploy.environment.tensor_copies import to_numpy
@@ -23,7 +25,10 @@ _FEW_OBJECTS = 10_000
 
 @dataclass
 class Change:
-    """The changes of a frozen tensor, with the step, position and values of the first one."""
+    """The changes of a frozen tensor, with the step, position and values of the first one.
+
+    `when` says when it changed, if not in the steps that were watched. `values` are the first and the last value.
+    """
 
     first_step: int
     first_position: int
@@ -31,6 +36,8 @@ class Change:
     elements: np.ndarray
     before: object
     after: object
+    when: str = ""
+    values: list[np.ndarray] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,10 @@ class NotFinite:
 
 @dataclass
 class Evidence:
-    """What was observed while an environment was stepped."""
+    """What was observed while an environment was stepped.
+
+    `python_later` has Python values at other times, by path: after a reset, or after many runs of the pipeline.
+    """
 
     steps: int = 0
     resets: int = 0
@@ -55,8 +65,31 @@ class Evidence:
     not_finite: dict[str, NotFinite] = field(default_factory=dict)
     python_before: dict[str, object] = field(default_factory=dict)
     python_after: dict[str, object] = field(default_factory=dict)
+    python_later: list[dict[str, object]] = field(default_factory=list)
+    counters: CounterWatch = field(default_factory=CounterWatch)
     tally: Tally = field(default_factory=lambda: Tally(TOLERANCE, TOLERANCE))
     error: Exception | None = None
+
+    def note_change(self, change: FrozenChange[FrozenTensor], step: int | None, when: str = "") -> None:
+        """Note that a frozen tensor has changed, in a step that is watched, or else at another time."""
+        frozen, elements = change.frozen, change.elements
+        steps = set() if step is None else {step}
+        known = self.changes.get(frozen.name)
+        if known is not None:
+            known.steps |= steps
+            known.elements |= elements
+            known.values[1:] = [change.now.copy()]
+            return
+        first = int(elements.argmax())
+        before, after = _values_at(frozen, change.now, first)
+        values = [change.now.copy()]
+        self.changes[frozen.name] = Change(step or 0, first, steps, elements, before, after, when, values)
+
+    def note_python(self, values: Mapping[str, object]) -> None:
+        """Note Python values, by path, that differ from those at the export at another time than after a step."""
+        known = {attr_path: value for attr_path, value in values.items() if attr_path in self.python_before}
+        if known and known not in self.python_later:
+            self.python_later.append(known)
 
 
 def step_and_watch(
@@ -137,11 +170,12 @@ class _Watcher:
         rtol = max(TOLERANCE, 10 * program.precision if program is not None else 0.0)
         self._python = values
         tally = Tally(TOLERANCE, rtol, lambda seen: self.note(seen.name, seen.expected, seen.step))
-        self.evidence = Evidence(tally=tally, python_before=self._python.values)
+        counters = CounterWatch(self._python.values)
+        self.evidence = Evidence(tally=tally, python_before=self._python.values, counters=counters)
 
     def look(self, step: int) -> None:
         for change in self._frozen.changes(lambda frozen: not self._is_known(frozen, step)):
-            self._note_change(change, step)
+            self.evidence.note_change(change, step)
         for item in self._experiments.env.context_manager().get_input_components():
             tensor = self._experiments.fetch(item)
             if tensor is not None:
@@ -153,7 +187,9 @@ class _Watcher:
             self.look_at_python()
 
     def look_at_python(self) -> None:
-        for attr_path, value in self._python.changed().items():
+        changed = self._python.changed()
+        self.evidence.counters.note(changed)
+        for attr_path, value in changed.items():
             if attr_path in self.evidence.python_before:
                 self.evidence.python_after.setdefault(attr_path, value)
 
@@ -168,17 +204,6 @@ class _Watcher:
     def _is_known(self, frozen: FrozenTensor, step: int) -> bool:
         known = self.evidence.changes.get(frozen.name)
         return known is not None and step in known.steps
-
-    def _note_change(self, change: FrozenChange[FrozenTensor], step: int) -> None:
-        frozen, elements = change.frozen, change.elements
-        known = self.evidence.changes.get(frozen.name)
-        if known is not None:
-            known.steps.add(step)
-            known.elements |= elements
-            return
-        first = int(elements.argmax())
-        before, after = _values_at(frozen, change.now, first)
-        self.evidence.changes[frozen.name] = Change(step, first, {step}, elements, before, after)
 
 
 def _values_at(frozen: FrozenTensor, now: np.ndarray, position: int) -> tuple[object, object]:

@@ -1,0 +1,46 @@
+"""Findings about policy steps that do something else than the first ones did, found by a long run of the pipeline."""
+
+from exploy.diagnosis.evidence.long_run import POLICY_STEPS, Deviation
+from exploy.diagnosis.examination import Examination
+from exploy.diagnosis.finding import Finding, FindingKind, Severity
+from exploy.live.location import UNKNOWN
+
+
+def later_findings(examination: Examination) -> list[Finding]:
+    """A step that differs from the program, unless another finding explains it; must be called after the detectors."""
+    run = examination.long_run
+    if run.deviation is not None and run.deviation.random != UNKNOWN:
+        return [_random(run.deviation)]
+    if run.deviation is not None:
+        return [] if _is_explained(examination, run.deviation) else [_other_code(run.deviation)]
+    if run.error is None:
+        return []
+    what = f"raised {type(run.error).__name__} in policy step {run.steps} without the simulator ({run.error})"
+    what += f"; Python state with longer periods was not looked for (up to {POLICY_STEPS} steps otherwise)"
+    return [Finding(FindingKind.NOT_OBSERVED, Severity.INFO, "env", "", what, "")]
+
+
+def _is_explained(examination: Examination, deviation: Deviation) -> bool:
+    """Whether the steps that were watched differ as well, or an error names what the step has changed or read."""
+    if examination.difference is not None or examination.evidence.tally.mismatches:
+        return True
+    changed = {item.frozen.name for item in examination.long_run.changes}
+    named = {item.tensor for item in examination.findings if item.severity is Severity.ERROR}
+    return bool(named & (changed | deviation.python.keys()))
+
+
+def _random(deviation: Deviation) -> Finding:
+    operator, _, where = deviation.random.partition(" at ")
+    what = f"{_when(deviation)}, random numbers are drawn with {operator}; not before"
+    return Finding.of(FindingKind.RANDOM, "env", what, where, "# disable noise before exporting, in prepare_export()")
+
+
+def _other_code(deviation: Deviation) -> Finding:
+    where = "" if deviation.where == UNKNOWN else deviation.where
+    what = f"{_when(deviation)}, code runs that the captured program does not contain: {deviation.what}"
+    advice = "# keep what decides this in a tensor, use torch.where() for an if, and register it: Memory(…) or Input(…)"
+    return Finding.of(FindingKind.UNEXPLAINED, "env", what, where, advice)
+
+
+def _when(deviation: Deviation) -> str:
+    return f"in policy step {deviation.step} of the pipeline without the simulator"
