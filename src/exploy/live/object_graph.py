@@ -21,6 +21,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import torch
 
+from exploy.live.scripted_modules import script_attributes
+
 MAX_DEPTH = 64
 MAX_OBJECTS = 200_000
 
@@ -220,6 +222,8 @@ def _steps(attr_path: str) -> tuple[tuple[bool, Any], ...] | None:
 
 def _attribute(value: object, name: str) -> Any:
     state = state_of(value)
+    if isinstance(value, torch.jit.ScriptModule):
+        state = state | script_attributes(value)
     if name in state:
         return state[name]
     for part in _MODULE_DICTS if isinstance(value, torch.nn.Module) else ():
@@ -299,6 +303,8 @@ def _captured(found: Found) -> list[Found]:
 
 def _parts_of_module(attr_path: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     state = dict(state_of(module))
+    if isinstance(module, torch.jit.ScriptModule):
+        state |= script_attributes(module)
     parts = [state.pop(name, None) for name in _MODULE_DICTS]
     named = {key: item for part in parts if isinstance(part, dict) for key, item in part.items()}
     return ((_module_path(attr_path, module, name), item) for name, item in {**state, **named}.items())

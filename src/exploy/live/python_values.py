@@ -5,8 +5,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from exploy.live.attribute_paths import BOOKKEEPING
 from exploy.live.object_graph import cached_by_type, data_owners, has_slots, instance_dict, is_a, state_of, walk
+from exploy.live.scripted_modules import script_attributes
 
 _PLAIN = (bool, int, float, str, type(None), enum.Enum)
 _MISSING = object()
@@ -80,6 +83,8 @@ def _way_to_look(kind: type) -> Callable[[Any], dict[Any, Any]]:
         return lambda holder: dict(enumerate(list.__iter__(holder)))
     if issubclass(kind, tuple):
         return lambda holder: dict(enumerate(tuple.__iter__(holder)))
+    if issubclass(kind, torch.jit.ScriptModule):
+        return lambda holder: instance_dict(holder) | script_attributes(holder)
     if issubclass(kind, (*BOOKKEEPING, type)):
         return lambda holder: {}
     return state_of if has_slots(kind) or data_owners(kind) else instance_dict

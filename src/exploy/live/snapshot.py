@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_iter
 from exploy.live.geometry import has_memory
 from exploy.live.gradient_mode import gradient_mode
 from exploy.live.object_graph import cached_by_type, data_owners, has_slots, instance_dict, is_a, slots_of, walk
+from exploy.live.scripted_modules import restore_script_attributes, script_attributes
 
 _MISSING = object()
 
@@ -38,6 +39,7 @@ class Snapshot:
         self._sets: list[tuple[set[Any], set[Any]]] = []
         self._slots: list[tuple[object, dict[str, Any]]] = []
         self._cells: list[tuple[types.CellType, Any]] = []
+        self._scripted: list[tuple[torch.jit.ScriptModule, dict[str, Any]]] = []
         self._restore_generators: list[Callable[[], object]] = _global_generators()
         self._class_data: dict[tuple[type, str], Any] = {}
         self.generators: list[np.random.Generator | np.random.RandomState | random.Random] = []
@@ -102,6 +104,8 @@ class Snapshot:
         for cell, content in self._cells:
             if cell.cell_contents is not content:
                 cell.cell_contents = content
+        for module, attributes in self._scripted:
+            restore_script_attributes(module, attributes)
         for tensor, alias in self._tensors:
             if tensor.data_ptr() != alias.data_ptr() or tensor.shape != alias.shape:
                 tensor.data = alias
@@ -184,8 +188,7 @@ class Snapshot:
             if isinstance(part, dict):
                 self._keep_mapping(attr_path, part)
         if isinstance(value, torch.jit.ScriptModule):
-            for tensor in (*value.parameters(), *value.buffers()):
-                self.protect(tensor)
+            self._scripted.append((value, script_attributes(value)))
 
     def _keep_nothing(self, attr_path: str, value: object) -> None:
         pass

@@ -21,6 +21,7 @@ from exploy.errors import ActorError
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.live.object_graph import instance_dict, resolve_in, slots_of, state_of
 from exploy.live.roots import live_objects
+from exploy.live.scripted_modules import set_script_attribute
 from exploy.live.snapshot import ProtectUnseen, Snapshot
 from exploy.verify.closed_loop import step_environment
 from exploy.verify.frozen_watch import FrozenWatch, live_value
@@ -155,6 +156,8 @@ def assign(roots: dict[str, object], attr_path: str, value: object) -> None:
     """
     holder, key = split_attr_path(attr_path)
     owner = resolve_in(roots, holder)
+    if isinstance(owner, torch.jit.ScriptModule):
+        return set_script_attribute(owner, key, value)
     target = instance_dict(owner) if isinstance(key, str) and not isinstance(owner, dict) else owner
     if owner is None:
         raise KeyError(attr_path)
