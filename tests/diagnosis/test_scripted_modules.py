@@ -24,6 +24,9 @@ class Robot(test_faults.Robot):
 class RecurrentPolicy(torch.nn.Module):
     """A policy as legged_gym exports it: an LSTM whose states are buffers that `forward()` writes in place."""
 
+    hidden_state: torch.Tensor
+    cell_state: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         torch.manual_seed(0)
@@ -115,7 +118,7 @@ class Wrapped(torch.nn.Module):
         return self.player["policy"](obs)
 
     def reset(self, dones):
-        self.player["policy"].reset(dones)
+        self.player["policy"].reset(dones)  # type: ignore[operator]
 
 
 ACTORS = {

@@ -52,7 +52,7 @@ def script_reading_line(module: torch.jit.ScriptModule, attribute: str) -> str:
     compiled = _compiled(module)
     names = compiled._c._method_names() if compiled is not None else []
     for method in sorted(names, key=lambda name: name != "forward"):
-        graph = compiled._c._get_method(method).graph  # type: ignore[union-attr]
+        graph = compiled._c._get_method(method).graph
         reads = [node for node in graph.findAllNodes("prim::GetAttr") if node.s("name") == attribute]
         sources = [source for node in reads if (source := _source(node)) is not None]
         if sources:

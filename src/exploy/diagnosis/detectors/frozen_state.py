@@ -7,6 +7,7 @@ from exploy.capture.program import FrozenTensor
 from exploy.diagnosis.detectors.ports import detached_inputs
 from exploy.diagnosis.detectors.stale_cache import Refresh, find_refreshes
 from exploy.diagnosis.evidence.roles import Role
+from exploy.diagnosis.evidence.rotation import Rotation, rotating_groups
 from exploy.diagnosis.evidence.stepping import Change
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind
@@ -18,12 +19,10 @@ def frozen_findings(examination: Examination) -> list[Finding]:
     """Unregistered inputs, missing memories, stale caches, and real constants."""
     refreshes = find_refreshes(examination.experiments, examination.probes)
     twins = detached_inputs(examination, examination.suspects)
-    findings = []
+    findings = _missing_memories(examination)
     for frozen in examination.program.frozen_and_weights:
         role = examination.roles.get(frozen.name)
-        if role is Role.MEMORY:
-            findings.append(_missing_memory(examination, frozen))
-        elif role is Role.INPUT_OR_CACHE and frozen.name in refreshes:
+        if role is Role.INPUT_OR_CACHE and frozen.name in refreshes:
             findings.append(_stale_cache(examination, frozen, refreshes[frozen.name]))
         elif role is Role.INPUT_OR_CACHE:
             findings.append(_unregistered_input(examination, frozen, twins.get(frozen.name)))
@@ -36,6 +35,42 @@ def frozen_findings(examination: Examination) -> list[Finding]:
 
 def _constant(frozen: FrozenTensor, what: str) -> Finding:
     return Finding.of(FindingKind.FROZEN, _name(frozen), f"{what}; the file keeps its value", _where(frozen))
+
+
+def _missing_memories(examination: Examination) -> list[Finding]:
+    """One finding for each memory, or for each group of tensors that the pipeline moves from place to place."""
+    roles, stored = examination.roles, examination.program.frozen_and_weights
+    missing = {item.name: item for item in stored if roles.get(item.name) is Role.MEMORY}
+    groups = rotating_groups(missing, examination.own_changes.rotations)
+    return [
+        _missing_memory(examination, missing[group.attr_paths[0]])
+        if len(group.attr_paths) == 1 and not group.shared
+        else _rotating_memory(examination, group, next(missing[name] for name in group.attr_paths if name in missing))
+        for group in groups
+    ]
+
+
+def _rotating_memory(examination: Examination, group: Rotation, read: FrozenTensor) -> Finding:
+    what = (
+        f"its tensors move from place to place at each policy step, and {_name(read)} is read; the file would always "
+        "read the values from the export"
+    )
+    name = group.container or group.attr_paths[0]
+    if group.shared:
+        what += f"; {', '.join(group.shared)} has one tensor in several places"
+        advice = (
+            f"# where {', '.join(group.shared)} is filled, give each place a tensor of its own with clone(); then "
+            "register each place: Memory(…). An export with infer_memory=True does both"
+        )
+        return Finding.of(FindingKind.MISSING_MEMORY, name, what, _where(read), advice)
+    lines = [examination.suggest("Memory", item) for item in group.attr_paths if not _is_registered(examination, item)]
+    return Finding.of(FindingKind.MISSING_MEMORY, name, what, _where(read), "\n".join(lines))
+
+
+def _is_registered(examination: Examination, attr_path: str) -> bool:
+    live = examination.experiments.resolve(attr_path)
+    inputs = map(examination.experiments.fetch, examination.env.context_manager().get_input_components())
+    return any(item is not None and Geometry.of(item).overlaps(Geometry.of(live)) for item in inputs)
 
 
 def _missing_memory(examination: Examination, frozen: FrozenTensor) -> Finding:
