@@ -45,7 +45,7 @@ class Simple(TestEnvironment):
 
 
 def check(env, actor=None, **options):
-    return exploy.check_environment(env, make_actor(2) if actor is None else actor, **options)
+    return exploy.check_environment(env, make_actor(2) if actor is None else actor, **{"lower": False, **options})
 
 
 def kinds(diagnosis):

@@ -10,6 +10,7 @@ import exploy
 from exploy.diagnosis.finding import FindingKind
 from exploy.errors import InferredMemoryWarning
 from tests.diagnosis import test_faults
+from tests.support.checking import check
 from tests.support.environments import assert_agrees, make_actor
 from tests.support.pasting import paste
 
@@ -102,12 +103,12 @@ ROTATING = {
 def test_tensors_that_move_are_one_finding_whose_lines_mend_it(name, tmp_path: Path):
     kind, tensor, memories = ROTATING[name]
     env, actor = kind(), make_actor(4)
-    diagnosis = exploy.check_environment(env, actor)
+    diagnosis = check(env, actor)
     (finding,) = diagnosis.errors
     assert (finding.kind, finding.tensor) == (FindingKind.MISSING_MEMORY, tensor), diagnosis
     paste(diagnosis, env, actor)
     assert sorted(item.name for item in env.context_manager().get_memory_components()) == sorted(memories)
-    assert exploy.check_environment(env, actor).ok
+    assert check(env, actor).ok
     assert_agrees(env, actor, tmp_path, steps=40)
 
 
@@ -122,14 +123,14 @@ def test_tensors_that_move_are_inferred_however_many_they_are(name, tmp_path: Pa
 
 
 def test_a_tensor_in_several_places_is_told_and_no_code_is_shown():
-    (finding,) = exploy.check_environment(FrameStack(), make_actor(4)).errors
+    (finding,) = check(FrameStack(), make_actor(4)).errors
     assert finding.tensor == "env.frames" and "several places" in finding.what
     assert finding.suggestion.startswith("# where env.frames is filled, give each place a tensor of its own")
 
 
 @pytest.mark.parametrize("kind", [RefilledList, Gains])
 def test_lists_that_only_look_like_it_are_not_accused(kind):
-    diagnosis = exploy.check_environment(kind(), make_actor(4))
+    diagnosis = check(kind(), make_actor(4))
     assert diagnosis.ok and not diagnosis.suggestions, diagnosis
 
 

@@ -10,6 +10,7 @@ import exploy
 from exploy.diagnosis.finding import FindingKind
 from exploy.errors import InferredMemoryWarning
 from tests.diagnosis import test_faults
+from tests.support.checking import check
 from tests.support.environments import assert_agrees, make_actor
 from tests.support.pasting import paste
 
@@ -133,12 +134,12 @@ ACTORS = {
 def test_the_state_of_a_compiled_policy_is_named_and_its_lines_mend_it(name, tmp_path: Path):
     make, attr_paths = ACTORS[name]
     env, actor = Robot(), make()
-    diagnosis = exploy.check_environment(env, actor)
+    diagnosis = check(env, actor)
     assert [item.tensor for item in diagnosis.errors] == attr_paths, diagnosis
     assert all(item.kind is FindingKind.MISSING_MEMORY for item in diagnosis.errors)
     assert all("test_scripted_modules.py" in item.where for item in diagnosis.errors), diagnosis
     paste(diagnosis, env, actor)
-    assert exploy.check_environment(env, actor).ok
+    assert check(env, actor).ok
     assert_agrees(env, actor, tmp_path, steps=40)
 
 
@@ -153,7 +154,7 @@ def test_the_state_of_a_compiled_policy_is_inferred(name, tmp_path: Path):
 
 
 def test_the_line_that_reads_the_state_of_a_loaded_policy_is_told():
-    (first, _) = exploy.check_environment(Robot(), loaded(RecurrentPolicy())).errors
+    (first, _) = check(Robot(), loaded(RecurrentPolicy())).errors
     line = (
         Path(__file__)
         .read_text()
@@ -167,7 +168,7 @@ def test_the_line_that_reads_the_state_of_a_loaded_policy_is_told():
     "make", [lambda: loaded(Normalized()), lambda: torch.jit.trace(make_actor(4), torch.ones(1, 4))]
 )
 def test_a_compiled_policy_without_state_is_not_accused(make):
-    diagnosis = exploy.check_environment(Robot(), make())
+    diagnosis = check(Robot(), make())
     assert diagnosis.ok and not diagnosis.suggestions, diagnosis
 
 

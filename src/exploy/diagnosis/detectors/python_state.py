@@ -2,6 +2,7 @@
 
 import types
 
+import numpy as np
 import torch
 
 from exploy.capture.capture import capture
@@ -22,7 +23,8 @@ _MAX_CAPTURES = 8
 def python_findings(examination: Examination) -> list[Finding]:
     """Python values that changed during the steps and that results depend on."""
     experiments, evidence = examination.experiments, examination.evidence
-    before = {attr_path: evidence.python_before[attr_path] for attr_path in evidence.python_after}
+    named = {item.name for item in examination.program.frozen_and_weights}  # arrays that torch reads as well
+    before = {name: evidence.python_before[name] for name in evidence.python_after if name not in named}
     if not before:
         return []
     with experiments.trial() as snapshot:
@@ -31,7 +33,9 @@ def python_findings(examination: Examination) -> list[Finding]:
         if now is None or again is None or not same_results(now, again):
             return []  # not everything can be restored, so results cannot be compared
         suspects = [
-            values for values in (before, evidence.python_after) if _matters(examination, values, now, snapshot)
+            values
+            for values in (before, {name: evidence.python_after[name] for name in before})
+            if _matters(examination, values, now, snapshot)
         ]
         guilty = [
             attr_path
@@ -59,13 +63,39 @@ def _finding(examination: Examination, attr_path: str, where: str, may_capture: 
     before, after = examination.evidence.python_before[attr_path], examination.evidence.python_after[attr_path]
     what = f"results depend on this Python value, which changed from {before!r} at export to {after!r}"
     kind = "Memory" if attr_path in examination.own_changes.python else "Input"
-    statement = f"{attr_path} = torch.tensor({attr_path})"
+    statement = "\n".join([*examination.imports(attr_path), f"{attr_path} = torch.tensor({attr_path})"])
     if may_capture and _works_as_tensor(examination, attr_path, kind, statement, snapshot):
-        suggestion = f"{statement}\n{examination.suggest(kind, attr_path)}"
+        suggestion = f"{statement}\n{examination.suggest(kind, attr_path, with_imports=False)}"
     else:
         advice = "use torch operations on it (torch.where() for an if)"
         suggestion = f"# keep {attr_path} in a tensor, {advice}, and register it: {kind}(…)"
     return Finding.of(FindingKind.PYTHON_STATE, attr_path, f"{what}; the file keeps {before!r}", where, suggestion)
+
+
+def iterator_findings(examination: Examination) -> list[Finding]:
+    """Generators and iterators that a policy step advances. Used where program and environment differ.
+
+    Raises:
+        Exception: Any error that the environment raises.
+    """
+    experiments = examination.experiments
+    snapshot = Snapshot(experiments.roots)
+    with experiments.trial():
+        experiments.policy_step()
+    advanced = snapshot.advanced_iterators()
+    codes = _codes(examination) if advanced else []
+    what = "a generator or iterator that the pipeline advances; the file keeps the value that it gave at the export"
+    advice = "keep its values in a tensor, and the index of the current one in an integer tensor: Memory(…)"
+    return [
+        Finding.of(
+            FindingKind.PYTHON_STATE,
+            item,
+            what,
+            reading_line(codes, _attribute(item)),
+            f"# instead of {item}, {advice}",
+        )
+        for item in advanced
+    ]
 
 
 def _codes(examination: Examination) -> list[types.CodeType]:
@@ -83,22 +113,25 @@ def _attribute(attr_path: str) -> str:
 
 
 def _works_as_tensor(examination: Examination, attr_path: str, kind: str, statement: str, snapshot: Snapshot) -> bool:
-    """Try whether the pipeline can be captured and reads the port if the number is stored in a tensor."""
+    """Try whether the pipeline can be captured, reads the port and can be stepped if the number is in a tensor."""
     before = examination.evidence.python_before[attr_path]
-    if not isinstance(before, int | float) or isinstance(before, bool):
+    if not isinstance(before, int | float | np.number) or isinstance(before, bool):
         return False
-    experiments = examination.experiments
+    experiments, observations = examination.experiments, examination.experiments.observations
     manager = experiments.env.context_manager()
     component = {"Input": Input, "Memory": Memory}[kind]("exploy_trial", lambda: experiments.resolve(attr_path))
     try:
         exec(statement, {"torch": torch, **experiments.roots})
         manager.add_component(component)
         program = capture(experiments.env, experiments.actor)
+        experiments.step()
+        component.fetch()
     except Exception:
         return False
     finally:
         manager.remove_component(component.name)
         snapshot.restore()
+        experiments.observations = observations
     sources = [item.inputs for step in program.sources for item in step.values()]
     return any(component.input_name in inputs for inputs in sources)
 

@@ -19,6 +19,7 @@ from exploy.verify.tally import Tally
 
 _LOOKS_AT_PYTHON = (1, 2, 3)
 _FEW_OBJECTS = 10_000
+_STEPS_LOOKED_INTO = 1
 
 
 @dataclass
@@ -146,6 +147,8 @@ class _Watcher:
             tensor = self._experiments.fetch(item)
             if tensor is not None:
                 self.note(item.input_name, to_numpy(tensor), step)
+        if step < _STEPS_LOOKED_INTO and len(self._python) < _FEW_OBJECTS:
+            self.look_at_python()  # what step() sets for a sub-step and puts back
 
     def after_step(self, step: int) -> None:
         self.evidence.steps = step + 1
