@@ -11,8 +11,9 @@ from torch.utils._pytree import tree_iter
 
 from exploy.capture.recording import Recording, data_dependent_message
 from exploy.errors import DataDependentError
+from exploy.live.called_function import torch_function_instead
 from exploy.live.geometry import has_memory
-from exploy.live.location import UNKNOWN, calling_line
+from exploy.live.location import UNKNOWN, calling_frame, calling_line
 from exploy.live.snapshot import Snapshot
 
 _ESCAPES = {
@@ -85,7 +86,8 @@ class EscapeGuard(TorchFunctionMode):
         where = calling_line()
         is_internal = name in _OF_TORCH_ITSELF and where == UNKNOWN
         if not is_internal and self._depend_on_arguments(tensors):
-            raise DataDependentError(data_dependent_message(_ESCAPES[name], where))
+            instead = torch_function_instead(calling_frame())
+            raise DataDependentError(data_dependent_message(_ESCAPES[name], where, instead))
         for tensor in tensors if name not in _OF_TORCH_ITSELF and where != UNKNOWN else []:
             self._recording.note_python_read(tensor, where)
         with disable_proxy_modes_tracing():

@@ -203,8 +203,19 @@ class Recording:
             return [index.clone() for index in tensor.nonzero(as_tuple=True)]
 
 
-def data_dependent_message(what: str, where: str) -> str:
-    """The error message for a value that leaves torch."""
+def data_dependent_message(what: str, where: str, instead: tuple[str, str] | None = None) -> str:
+    """The error message for a value that leaves torch.
+
+    Args:
+        what: What leaves torch.
+        where: The line of user code.
+        instead: The function that is called, and the function of torch that does the same.
+    """
+    if instead is not None:
+        return (
+            f"{where}: {what} that depends on an input leaves torch here, so the result would become a constant in "
+            f"the file. Use {instead[1]}() instead of {instead[0]}()."
+        )
     return (
         f"{where}: {what} that depends on an input leaves torch here, so the result would become a constant in the "
         "file. Use torch operations instead, for example torch.where() instead of an if, or buffer[index.view(1)] "

@@ -12,6 +12,7 @@ from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.environment.components import Input, Memory
 from exploy.live.attribute_paths import BOOKKEEPING
 from exploy.live.attribute_reads import codes_of_class, reading_line
+from exploy.live.geometry import Geometry, has_memory
 from exploy.live.object_graph import walk
 from exploy.live.snapshot import Snapshot
 from exploy.live.stage_functions import codes_called_by
@@ -23,8 +24,9 @@ _MAX_CAPTURES = 8
 def python_findings(examination: Examination) -> list[Finding]:
     """Python values that changed during the steps and that results depend on."""
     experiments, evidence = examination.experiments, examination.evidence
-    named = {item.name for item in examination.program.frozen_and_weights}  # arrays that torch reads as well
-    before = {name: evidence.python_before[name] for name in evidence.python_after if name not in named}
+    before = {
+        name: evidence.python_before[name] for name in evidence.python_after if not _is_seen_by_torch(examination, name)
+    }
     if not before:
         return []
     with experiments.trial() as snapshot:
@@ -51,6 +53,19 @@ def python_findings(examination: Examination) -> list[Finding]:
             )
             for index, attr_path in enumerate(guilty)
         ]
+
+
+def _is_seen_by_torch(examination: Examination, attr_path: str) -> bool:
+    """Whether a value is an array whose memory is a frozen tensor or a registered one."""
+    array = examination.experiments.resolve(attr_path)
+    if not isinstance(array, np.ndarray):
+        return False
+    if any(item.name == attr_path for item in examination.program.frozen_and_weights):
+        return True
+    start, stop = np.lib.array_utils.byte_bounds(array)
+    inputs = map(examination.experiments.fetch, examination.env.context_manager().get_input_components())
+    places = [Geometry.of(item) for item in inputs if item is not None and has_memory(item)]
+    return any(place.start < stop and start < place.stop for place in places)
 
 
 def _matters(examination: Examination, values: dict[str, object], now: Results, snapshot: Snapshot) -> bool:

@@ -24,7 +24,7 @@ _STEPS_LOOKED_INTO = 1
 
 @dataclass
 class Change:
-    """The changes of a frozen tensor, with the step, position and values of the first one."""
+    """The changes of a frozen tensor, with the step, position and values of the first one, and all values then."""
 
     first_step: int
     first_position: int
@@ -32,6 +32,7 @@ class Change:
     elements: np.ndarray
     before: object
     after: object
+    values: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -180,10 +181,11 @@ class _Watcher:
             known.elements |= elements
             return
         first = int(elements.argmax())
-        before, after = _values_at(frozen, change.now, first)
-        self.evidence.changes[frozen.name] = Change(step, first, {step}, elements, before, after)
+        before, after = values_at(frozen, change.now, first)
+        self.evidence.changes[frozen.name] = Change(step, first, {step}, elements, before, after, change.now.copy())
 
 
-def _values_at(frozen: FrozenTensor, now: np.ndarray, position: int) -> tuple[object, object]:
+def values_at(frozen: FrozenTensor, now: np.ndarray, position: int) -> tuple[object, object]:
+    """The stored and another value of a frozen tensor at a position in the flattened tensor."""
     before = frozen.value[position if frozen.elements is None else np.searchsorted(frozen.elements, position)]
     return before.item(), now.reshape(-1)[position].item() if now.shape == frozen.shape else f"shape {now.shape}"
