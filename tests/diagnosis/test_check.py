@@ -1,6 +1,7 @@
 """check_environment() never fails on what it is given, changes nothing but by stepping, and sees far enough."""
 
 import collections
+import contextvars
 import enum
 import gc
 import random
@@ -45,7 +46,7 @@ class Simple(TestEnvironment):
 
 
 def check(env, actor=None, **options):
-    return exploy.check_environment(env, make_actor(2) if actor is None else actor, **options)
+    return exploy.check_environment(env, make_actor(2) if actor is None else actor, **{"lower": False, **options})
 
 
 def kinds(diagnosis):
@@ -533,18 +534,18 @@ def test_locks_threads_and_files_may_be_attributes(tmp_path: Path):
 def test_state_outside_of_every_object_is_noticed_as_a_difference():
     class Global(Simple):
         def observe(self):
-            return super().observe() + STATE_OF_THE_MODULE["phase"]
+            return super().observe() + STATE_OF_THE_CONTEXT.get()
 
         def move(self):
             super().move()
-            STATE_OF_THE_MODULE["phase"] += 0.1
+            STATE_OF_THE_CONTEXT.set(STATE_OF_THE_CONTEXT.get() + 0.1)
 
     (finding,) = check(Global()).errors
     assert (finding.kind, finding.tensor) == (FindingKind.UNEXPLAINED, "obs")
     assert "obs_0" in finding.what and "actions" in finding.what
 
 
-STATE_OF_THE_MODULE = {"phase": 0.0}
+STATE_OF_THE_CONTEXT = contextvars.ContextVar("phase", default=0.0)
 
 
 # -- what it leaves behind ------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-import exploy
 from exploy.diagnosis.finding import Finding, FindingKind
+from tests.support.checking import check
 from tests.support.classic_control import TorchCartPole, TorchPendulum
 from tests.support.environments import assert_agrees, make_actor
 from tests.support.pasting import paste
@@ -32,7 +32,7 @@ def actor_for(env) -> torch.nn.Module:
 @pytest.mark.parametrize("kind", [TorchCartPole, TorchPendulum])
 def test_the_complete_environments_are_fine(kind, tmp_path: Path):
     env = kind()
-    diagnosis = exploy.check_environment(env, actor_for(env))
+    diagnosis = check(env, actor_for(env))
     assert diagnosis.ok, diagnosis
     assert_agrees(env, actor_for(env), tmp_path)
 
@@ -40,7 +40,7 @@ def test_the_complete_environments_are_fine(kind, tmp_path: Path):
 @pytest.mark.parametrize(("make", "left_out", "kind", "tensor"), OMISSIONS)
 def test_each_omission_is_found_and_named(make, left_out, kind, tensor):
     env = make(left_out)
-    errors = exploy.check_environment(env, actor_for(env)).errors
+    errors = check(env, actor_for(env)).errors
     assert [(item.kind, item.tensor) for item in errors] == [(kind, tensor)]
     assert f"get_from_env_cb=lambda: {tensor})" in errors[0].suggestion
 
@@ -50,15 +50,15 @@ def test_each_omission_is_found_and_named(make, left_out, kind, tensor):
 def test_pasting_the_line_mends_each_omission(make, left_out, tmp_path: Path):
     env = make(left_out)
     actor = actor_for(env)
-    paste(exploy.check_environment(env, actor), env, actor)
-    assert exploy.check_environment(env, actor).ok
+    paste(check(env, actor), env, actor)
+    assert check(env, actor).ok
     assert_agrees(env, actor, tmp_path)
 
 
 @pytest.mark.parametrize(("make", "output"), [(TorchCartPole, "force"), (TorchPendulum, "torque")])
 def test_an_output_that_was_left_out_is_suggested(make, output):
     env = make(output)
-    diagnosis = exploy.check_environment(env, actor_for(env))
+    diagnosis = check(env, actor_for(env))
     (finding,) = [item for item in diagnosis.findings if item.kind is FindingKind.UNUSED]
     assert isinstance(finding, Finding)
     assert finding.tensor == "actions"

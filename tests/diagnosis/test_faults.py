@@ -17,6 +17,7 @@ import exploy
 from exploy.diagnosis.finding import Finding, Severity
 from exploy.diagnosis.finding import FindingKind as Kind
 from exploy.exporter.core.components import Input, Memory, Output
+from tests.support.checking import check
 from tests.support.environments import TestEnvironment, assert_agrees, make_actor
 from tests.support.pasting import paste
 
@@ -941,7 +942,7 @@ def the_finding(diagnosis: exploy.Diagnosis, kind: Kind, tensor: str) -> Finding
 
 @pytest.mark.parametrize("fault", MENDED_BY_HAND, ids=str)
 def test_a_fault_is_found_with_its_name_its_place_and_what_to_do(fault):
-    finding = the_finding(exploy.check_environment(fault.faulty(), fault.actor()), fault.kind, fault.tensor)
+    finding = the_finding(check(fault.faulty(), fault.actor()), fault.kind, fault.tensor)
     assert_told(fault, finding)
     assert finding.suggestion.startswith(fault.suggestion)
 
@@ -952,12 +953,12 @@ def test_a_fault_is_found_and_pasting_the_suggested_lines_mends_it(fault, tmp_pa
         """Its own class, since a line may change that."""
 
     env, actor = Mended(), fault.actor()
-    diagnosis = exploy.check_environment(env, actor)
+    diagnosis = check(env, actor)
     finding = the_finding(diagnosis, fault.kind, fault.tensor)
     assert_told(fault, finding)
     assert finding.suggestion == fault.suggestion
     paste(diagnosis, env, actor)
-    mended = exploy.check_environment(env, actor)
+    mended = check(env, actor)
     assert mended.ok, mended
     assert_agrees(env, actor, tmp_path, steps=40)
 
@@ -971,7 +972,7 @@ def assert_told(fault: Fault, finding: Finding) -> None:
 @functools.cache
 def diagnosis_of(env: type[Robot], actor: Callable[[], torch.nn.Module]) -> exploy.Diagnosis:
     """The diagnosis of an environment that several faults are compared with."""
-    return exploy.check_environment(env(), actor())
+    return check(env(), actor())
 
 
 @pytest.mark.parametrize("fault", MENDED_BY_A_LINE + MENDED_BY_HAND, ids=str)
@@ -994,23 +995,23 @@ def test_an_environment_that_only_looks_similar_is_not_blamed(fault):
     ],
 )
 def test_what_is_only_good_to_know_is_info(env, kind, tensor, suggestion):
-    finding = the_finding(exploy.check_environment(env(), make_actor(4)), kind, tensor)
+    finding = the_finding(check(env(), make_actor(4)), kind, tensor)
     assert finding.severity is Severity.INFO
     assert finding.suggestion.startswith(suggestion)
 
 
 def test_nothing_is_carried_where_sub_steps_read_nothing_of_the_policy_step():
-    kinds = {finding.kind for finding in exploy.check_environment(WithoutOutput(), make_actor(4)).findings}
+    kinds = {finding.kind for finding in check(WithoutOutput(), make_actor(4)).findings}
     assert kinds == {Kind.UNUSED}
 
 
 def test_a_complete_environment_has_neither_unused_nor_frozen_state():
-    kinds = {finding.kind for finding in exploy.check_environment(Robot(), make_actor(4)).findings}
+    kinds = {finding.kind for finding in check(Robot(), make_actor(4)).findings}
     assert kinds == {Kind.CARRIED}
 
 
 def test_a_random_actor_is_allowed_where_the_user_says_so():
-    diagnosis = exploy.check_environment(Robot(), Sampling(), allow_random=True)
+    diagnosis = check(Robot(), Sampling(), allow_random=True)
     assert diagnosis.ok, diagnosis
     assert [item.tensor for item in diagnosis.findings if item.kind is Kind.RANDOM] == ["actor"]
 
@@ -1021,7 +1022,7 @@ def test_a_random_actor_is_allowed_where_the_user_says_so():
 @pytest.mark.parametrize("env", [ZeroEfforts, ZeroEffortsAndDelayedTargets])
 def test_a_constant_target_next_to_targets_that_follow_the_actions_is_info(env, tmp_path: Path):
     env, actor = env(), make_actor(4)
-    diagnosis = exploy.check_environment(env, actor)
+    diagnosis = check(env, actor)
     assert diagnosis.ok and diagnosis.suggestions == (), diagnosis
     for name in ("efforts", "velocities"):
         finding = the_finding(diagnosis, Kind.CONSTANT_OUTPUT, name)
@@ -1036,7 +1037,7 @@ def test_declaring_the_tensor_of_a_constant_output_quiets_it(kind):
     env = kind()
     env.context_manager().add_constant("no_efforts", lambda: env.efforts)
     env.context_manager().add_constant("no_velocities", lambda: env.velocities)
-    kinds = {finding.kind for finding in exploy.check_environment(env, make_actor(4)).findings}
+    kinds = {finding.kind for finding in check(env, make_actor(4)).findings}
     assert kinds == {Kind.CARRIED}
 
 
@@ -1047,28 +1048,28 @@ def test_declaring_the_tensor_that_a_constant_output_is_computed_from_quiets_it(
 
     env = Scaled()
     env.context_manager().add_constant("no_efforts", lambda: env.efforts)
-    kinds = {finding.kind for finding in exploy.check_environment(env, make_actor(4)).findings}
+    kinds = {finding.kind for finding in check(env, make_actor(4)).findings}
     assert kinds == {Kind.CARRIED}
 
 
 def test_declaring_one_constant_output_does_not_quiet_another():
     env = ZeroEfforts()
     env.context_manager().add_constant("no_efforts", lambda: env.efforts)
-    findings = exploy.check_environment(env, make_actor(4)).findings
+    findings = check(env, make_actor(4)).findings
     assert [item.tensor for item in findings if item.kind is Kind.CONSTANT_OUTPUT] == ["velocities"]
 
 
 def test_a_constant_that_is_neither_read_nor_an_output_is_named():
     env = ZeroEfforts()
     env.context_manager().add_constant("stray", lambda: env.noise(env.pos))
-    assert the_finding(exploy.check_environment(env, make_actor(4)), Kind.UNUSED, "stray").severity is Severity.INFO
+    assert the_finding(check(env, make_actor(4)), Kind.UNUSED, "stray").severity is Severity.INFO
 
 
 @pytest.mark.parametrize("kind", [WrongOutput, AllOutputsWrong, WrongOutputNextToASensor, ZeroEfforts])
 def test_no_suggestion_gives_an_output_another_tensor(kind):
     """Pasting everything, comments included, leaves what the robot gets as it was."""
     env, actor = kind(), make_actor(4)
-    diagnosis = exploy.check_environment(env, actor)
+    diagnosis = check(env, actor)
     constant = [item for item in diagnosis.findings if item.kind is Kind.CONSTANT_OUTPUT]
     assert constant and all(item.suggestion.startswith("# ") and "\n" not in item.suggestion for item in constant)
     before = {item.output_name: item.get_from_env_cb for item in env.context_manager().get_output_components()}
@@ -1077,5 +1078,5 @@ def test_no_suggestion_gives_an_output_another_tensor(kind):
 
 
 def test_actions_that_no_output_depends_on_are_named_although_an_output_changes():
-    finding = the_finding(exploy.check_environment(WrongOutputNextToASensor(), make_actor(4)), Kind.UNUSED, "actions")
+    finding = the_finding(check(WrongOutputNextToASensor(), make_actor(4)), Kind.UNUSED, "actions")
     assert finding.severity is Severity.INFO and "env.targets" in finding.suggestion

@@ -28,8 +28,10 @@ from exploy.environment.tensor_copies import cpu_copy
 from exploy.errors import ActorError, ComponentError
 from exploy.live.attribute_paths import identifier_from_attr_path, index_paths
 from exploy.live.geometry import Geometry
+from exploy.live.location import UNKNOWN
 from exploy.live.object_graph import resolve_in
 from exploy.live.roots import live_objects
+from exploy.live.scripted_modules import script_reading_line
 from exploy.live.snapshot import Snapshot
 
 ONE_AT_A_TIME = threading.RLock()  # recording and torch's exporter use process-wide state
@@ -86,7 +88,7 @@ class _Builder:
         modules = [value for value in self.roots.values() if isinstance(value, torch.nn.Module)]
         replace_masked_writes(recording)
         regions = tie_aliases(recording)
-        stored = self._declared(frozen_tensors(recording, regions, attr_paths, modules))
+        stored = self._declared(self._located(frozen_tensors(recording, regions, attr_paths, modules)))
         replace_constant_masks(recording)
         after_policy, after_sub_step = pipeline.boundaries[:2]
         default = {ACTIONS: pipeline.actions, OBSERVATIONS: pipeline.observations, **after_policy.outputs}
@@ -123,6 +125,16 @@ class _Builder:
             frozen=[item for item in read if not item.is_weight or item.is_written],
             weights=[item for item in read if item.is_weight and not item.is_written],
         )
+
+    def _located(self, stored: list[FrozenTensor]) -> list[FrozenTensor]:
+        """Add the line of compiled code that reads a tensor, which no Python frame tells."""
+        located = []
+        for item in stored:
+            holder, _, attribute = item.name.partition("[")[0].rpartition(".")
+            owner = resolve_in(self.roots, holder) if item.where == UNKNOWN and holder else None
+            where = script_reading_line(owner, attribute) if isinstance(owner, torch.jit.ScriptModule) else ""
+            located.append(dataclasses.replace(item, where=where) if where else item)
+        return located
 
     def _declared(self, stored: list[FrozenTensor]) -> list[FrozenTensor]:
         """Mark the tensors that the user declared as constants."""

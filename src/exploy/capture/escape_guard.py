@@ -12,8 +12,9 @@ from torch.utils._pytree import tree_iter, tree_map
 
 from exploy.capture.recording import Recording, data_dependent_message, is_about_control_flow
 from exploy.errors import DataDependentError
+from exploy.live.called_function import torch_function_instead
 from exploy.live.geometry import has_memory
-from exploy.live.location import UNKNOWN, calling_line
+from exploy.live.location import UNKNOWN, calling_frame, calling_line
 from exploy.live.snapshot import Snapshot
 
 _ESCAPES = {
@@ -105,7 +106,7 @@ class EscapeGuard(TorchFunctionMode):
         where = calling_line()
         is_internal = name in _OF_TORCH_ITSELF and where == UNKNOWN
         if name in _WRITTEN_BY_PYTHON or (not is_internal and self._depend_on_arguments(tensors)):
-            self._refuse(_ESCAPES[name], where)
+            self._refuse(_ESCAPES[name], where, torch_function_instead(calling_frame()))
         if name not in _STORAGES:
             self._note_reads(tensors, where)
         with disable_proxy_modes_tracing():
@@ -115,8 +116,8 @@ class EscapeGuard(TorchFunctionMode):
         for tensor in tensors if where != UNKNOWN else []:
             self._recording.note_python_read(tensor, where)
 
-    def _refuse(self, what: str, where: str) -> NoReturn:
-        error = DataDependentError(data_dependent_message(what, where))
+    def _refuse(self, what: str, where: str, instead: tuple[str, str] | None = None) -> NoReturn:
+        error = DataDependentError(data_dependent_message(what, where, instead))
         self._escape = self._escape or error
         raise error
 

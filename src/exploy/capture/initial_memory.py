@@ -4,13 +4,14 @@ from collections.abc import Mapping
 
 import torch
 
-from exploy.environment.actor import ExportableActor
+from exploy.environment.actor import ExportableActor, has_actor_reset
 from exploy.environment.components import Memory, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.tensor_copies import cpu_copy, to_numpy
 from exploy.environment.validation import validated_tensor
 from exploy.errors import ActorError, ComponentError
 from exploy.live.geometry import Geometry
+from exploy.live.module_tensors import tensors_kept_by
 from exploy.live.snapshot import Snapshot
 
 
@@ -41,9 +42,12 @@ def initial_values(
 
 
 def actor_memories(env: ExportableEnvironment, actor: ExportableActor) -> set[str]:
-    """Return the names of the memories that are the actor's own states."""
-    states = [Geometry.of(state) for state in actor.get_state() or ()]
+    """Return the names of the memories that are the actor's own states, and which `actor.reset()` resets."""
     memories = env.context_manager().get_memory_components()
+    if not memories:
+        return set()
+    kept = tensors_kept_by(actor) if has_actor_reset(actor) else ()
+    states = [Geometry.of(state) for state in (*(actor.get_state() or ()), *kept)]
     return {memory.name for memory in memories if _is_one_of(memory, states)}
 
 
@@ -67,10 +71,10 @@ def _after_actor_reset(
     if not owned:
         return {}
     batch_size = validated_tensor(env, "empty_actor_observations").shape[0]
-    snapshot = Snapshot(roots)
+    snapshot, had_state = Snapshot(roots), bool(actor.get_state())
     with snapshot, snapshot.gradient_mode():
         actor.reset(torch.ones(batch_size, dtype=torch.bool, device=env.empty_actions().device))
-        if not actor.get_state():
+        if had_state and not actor.get_state():
             return {name: torch.zeros_like(found[name]) for name in owned}
         values = {name: to_numpy(memory.fetch()) for name, memory in owned.items()}
     return {name: torch.from_numpy(value) for name, value in values.items()}

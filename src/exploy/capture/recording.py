@@ -218,8 +218,19 @@ def is_about_control_flow(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and any(hint in str(error) for hint in _CONTROL_FLOW_HINTS)
 
 
-def data_dependent_message(what: str, where: str) -> str:
-    """The error message for a value that leaves torch."""
+def data_dependent_message(what: str, where: str, instead: tuple[str, str] | None = None) -> str:
+    """The error message for a value that leaves torch.
+
+    Args:
+        what: What leaves torch.
+        where: The line of user code.
+        instead: The function that is called, and the function of torch that does the same.
+    """
+    if instead is not None:
+        return (
+            f"{where}: {what} that depends on an input leaves torch here, so the result would become a constant in "
+            f"the file. Use {instead[1]}() instead of {instead[0]}()."
+        )
     return (
         f"{where}: {what} that depends on an input leaves torch here, so the result would become a constant in the "
         "file. Use torch operations instead, for example torch.where() instead of an if, or buffer[index.view(1)] "

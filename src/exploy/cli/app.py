@@ -45,6 +45,7 @@ InitialMemory = Annotated[
     ),
 ]
 ResetWithin = Annotated[int, typer.Option(min=1, help="Policy steps to wait for a reset, without a reset().")]
+Lower = Annotated[bool, typer.Option("--lower/--no-lower", help="Also convert the environment to ONNX.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Threads = Annotated[int, typer.Option(min=1, max=256, help="Number of onnxruntime threads.")]
 
@@ -102,12 +103,13 @@ def check(
     steps: Steps = 20,
     initial_memory: InitialMemory = None,
     reset_within: ResetWithin = 500,
+    lower: Lower = True,
     as_json: AsJson = False,
 ) -> None:
     """Find problems that an export of an environment would have. Exit code 1 if there is a finding above info."""
     from exploy.cli.check import run
 
-    run(factory, steps, as_json, initial_memory or [], reset_within)
+    run(factory, steps, as_json, initial_memory or [], reset_within, lower)
 
 
 @app.command(

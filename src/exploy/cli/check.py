@@ -14,7 +14,9 @@ from exploy.cli.initial_memory import parse
 from exploy.diagnosis.diagnosis import Diagnosis
 
 
-def run(name: str, steps: int, as_json: bool, initial_memory: Sequence[str], reset_within: int) -> None:
+def run(
+    name: str, steps: int, as_json: bool, initial_memory: Sequence[str], reset_within: int, lower: bool = True
+) -> None:
     """Check an environment. Exits with 1 if a finding is above info.
 
     Args:
@@ -23,6 +25,7 @@ def run(name: str, steps: int, as_json: bool, initial_memory: Sequence[str], res
         as_json: Print JSON.
         initial_memory: The values of `--initial-memory`.
         reset_within: Number of policy steps to wait for a reset.
+        lower: Also convert the environment to ONNX.
 
     Raises:
         FactoryError: If the environment cannot be created.
@@ -32,7 +35,7 @@ def run(name: str, steps: int, as_json: bool, initial_memory: Sequence[str], res
     from exploy.diagnosis.check import check_environment
 
     with factory.users_code("The environment"):
-        diagnosis = check_environment(env, actor, steps, initial_memory=starts, reset_within=reset_within)
+        diagnosis = check_environment(env, actor, steps, initial_memory=starts, reset_within=reset_within, lower=lower)
     if as_json:
         findings = [dataclasses.asdict(finding) for finding in diagnosis.findings]
         print_json({"ok": diagnosis.ok, "steps": diagnosis.steps, "findings": findings})

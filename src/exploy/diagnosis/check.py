@@ -29,6 +29,7 @@ from exploy.diagnosis.evidence.stepping import step_and_watch
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.failure import failure, guarded
 from exploy.diagnosis.finding import Finding, FindingKind
+from exploy.diagnosis.lowering import lowering_findings
 from exploy.diagnosis.reset_starts import AS_FOUND, InitialMemory, MemoryStarts, with_starts_of_reset
 from exploy.environment.actor import ExportableActor, make_exportable_actor
 from exploy.environment.exportable_environment import ExportableEnvironment
@@ -52,6 +53,7 @@ def check_environment(
     allow_random: bool = False,
     initial_memory: InitialMemory = None,
     reset_within: int = RESET_WITHIN,
+    lower: bool = True,
 ) -> Diagnosis:
     """Find errors before an export, such as state that would be frozen, missing or random in the file.
 
@@ -66,6 +68,7 @@ def check_environment(
         allow_random: Allow the actor to draw random numbers. Use it if you export with `allow_random=True`.
         initial_memory: The start values of memories that the export will be given; see `exploy.export()`.
         reset_within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
+        lower: Also convert the captured environment to ONNX, as an export does, to see that this works.
 
     Returns:
         The findings. Errors in the capture or in the steps are findings too; they are not raised.
@@ -91,7 +94,8 @@ def check_environment(
                 program, _ = with_starts_of_reset(program, env, exportable, starts)
             except Exception as error:
                 return _without_program(env, exportable, steps, error)
-            return diagnose(env, exportable, program, steps, allow_random=allow_random, starts=starts)
+            found = diagnose(env, exportable, program, steps, allow_random=allow_random, starts=starts)
+            return with_lowering(found, env, exportable, program) if lower else found
 
 
 def diagnose(
@@ -135,6 +139,15 @@ def diagnose(
     examination.findings += guarded(written_by_step_findings, examination)
     examination.findings += unexplained_findings(examination)
     return Diagnosis(tuple(examination.findings), examination.evidence.steps)
+
+
+def with_lowering(
+    diagnosis: Diagnosis, env: ExportableEnvironment, actor: ExportableActor, program: Program
+) -> Diagnosis:
+    """Add what lowering the program finds."""
+    examination = _examination(env, actor, program)
+    examination.findings += diagnosis.findings
+    return Diagnosis((*diagnosis.findings, *guarded(lowering_findings, examination)), diagnosis.steps)
 
 
 def _examination(

@@ -1,6 +1,7 @@
 """The data that all parts of a check share."""
 
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from exploy.diagnosis.reset_starts import MemoryStarts
 from exploy.diagnosis.suggestion import component_line, name_from_attr_path
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.live.geometry import Geometry
+from exploy.live.module_globals import ModuleGlobals
+from exploy.live.object_graph import key_types
 
 
 @dataclass
@@ -74,15 +77,30 @@ class Examination:
         stored = self.program.frozen_and_weights
         return [item for item in stored if self.roles.get(item.name) is Role.INPUT_OR_CACHE]
 
-    def suggest(self, kind: str, attr_path: str, name: str | None = None) -> str:
-        """The line that registers the tensor at a path, under the given name or else an unused one."""
+    def imports(self, attr_path: str) -> list[str]:
+        """The lines that a path needs in front: imports of its module, and of enumerations among its keys."""
+        roots = self.experiments.roots
+        return [
+            *(value.import_line(root) for root, value in roots.items() if _starts_at(value, attr_path, root)),
+            *(
+                f"from {kind.__module__} import {kind.__qualname__.partition('.')[0]}"
+                for kind in key_types(roots, attr_path)
+            ),
+        ]
+
+    def suggest(self, kind: str, attr_path: str, name: str | None = None, *, with_imports: bool = True) -> str:
+        """The line that registers the tensor at a path, under the given name or else an unused one.
+
+        Imports that the path needs come before it.
+        """
         manager = self.experiments.env.context_manager()
         components = [*manager.get_input_components(), *manager.get_output_components(), *manager.get_constants()]
         taken = {item.name for item in components} | self._suggested
         chosen = name or name_from_attr_path(attr_path, taken, kind)
         self._suggested.add(chosen)
         is_array = isinstance(self.experiments.resolve(attr_path), np.ndarray)
-        return component_line(kind, chosen, f"torch.from_numpy({attr_path})" if is_array else attr_path)
+        line = component_line(kind, chosen, f"torch.from_numpy({attr_path})" if is_array else attr_path)
+        return "\n".join([*(self.imports(attr_path) if with_imports else ()), line])
 
     def suggest_memory(self, frozen: FrozenTensor, experiments: Experiments) -> str:
         """The line that registers a frozen tensor as a Memory, with add_actor_memory() if it is actor state."""
@@ -91,3 +109,7 @@ class Examination:
         if isinstance(live, torch.Tensor) and any(Geometry.of(live).overlaps(Geometry.of(state)) for state in states):
             return "add_actor_memory(env.context_manager(), actor.get_state)"
         return self.suggest("Memory", frozen.name)
+
+
+def _starts_at(value: object, attr_path: str, root: str) -> TypeGuard[ModuleGlobals]:
+    return isinstance(value, ModuleGlobals) and attr_path.startswith(f"{root}.")

@@ -17,11 +17,13 @@ class FindingKind(StrEnum):
 
     CAPTURE_FAILED = "capture failed"
     CANNOT_STEP = "cannot step"
+    CANNOT_LOWER = "no file form"
     UNREGISTERED_INPUT = "unregistered input"
     MISSING_MEMORY = "missing memory"
     WRITTEN_BY_STEP = "written by step()"
     STALE_CACHE = "stale cache"
     PYTHON_STATE = "frozen Python state"
+    UNWRITTEN_CONNECTION = "connection not written"
     RANDOM = "random operator"
     NOT_FINITE = "not finite"
     WRONG_NAMES = "wrong names"

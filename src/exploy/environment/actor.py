@@ -74,6 +74,13 @@ def unwrapped(actor: torch.nn.Module) -> torch.nn.Module:
     return actor.actor if isinstance(actor, _WrappedActor) else actor
 
 
+def has_actor_reset(actor: ExportableActor) -> bool:
+    """Whether an actor, or the module inside, implements `reset()`."""
+    if isinstance(actor, _WrappedActor):
+        return callable(getattr(actor.actor, "reset", None))
+    return type(actor).reset is not ExportableActor.reset
+
+
 def add_actor_memory(context_manager: ContextManager, get_hidden_states_func: StateGetter) -> None:
     """Register each hidden state of an actor as a Memory named `actor_state_0`, `actor_state_1`, …
 

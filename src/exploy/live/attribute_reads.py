@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator
 
 from exploy.live.location import describe, is_user_code
 
+_READS = ("LOAD_ATTR", "LOAD_GLOBAL", "LOAD_METHOD")
+
 
 def reading_line(codes: Iterable[types.CodeType], attribute: str) -> str:
-    """The first line of the functions that reads an attribute with this name; empty if not found."""
+    """The first line of the functions that reads an attribute or global with this name; empty if not found."""
     for code in codes:
         for instruction in dis.get_instructions(code):
             line = instruction.positions.lineno if instruction.positions is not None else None
-            if instruction.opname.startswith("LOAD_ATTR") and instruction.argval == attribute and line is not None:
+            if instruction.opname in _READS and instruction.argval == attribute and line is not None:
                 return describe(code, line)
     return ""
 

@@ -17,6 +17,8 @@ _INTERNAL = (_TORCH + os.sep, _NUMPY + os.sep, _PACKAGE + os.sep)
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
 _TREATED_AS_USER_CODE = tuple(os.path.join(_PACKAGE, name) + os.sep for name in ("demo", "simulators"))
 _STAGE_RUNNERS: set[str] = set()
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_NO_OPERATORS = ("__call__", "__init__", "__post_init__", "__next__", "__iter__", "__enter__", "__exit__")
 UNKNOWN = "unknown location"
 
 
@@ -26,8 +28,8 @@ def runs_stages(filename: str) -> None:
 
 
 def calling_line() -> str:
-    """`file:line (in function)` of the innermost running frame that belongs to neither torch nor the exporter."""
-    frame = _calling_frame()
+    """`file:line (in function)` of the running line of user code; see `calling_frame()`."""
+    frame = calling_frame()
     return UNKNOWN if frame is None else describe(frame.f_code, frame.f_lineno)
 
 
@@ -78,6 +80,31 @@ def _calling_frame() -> types.FrameType | None:
             return None  # called by the exporter itself
         frame = frame.f_back
     return frame
+
+
+def calling_frame() -> types.FrameType | None:
+    """The innermost running frame of user code; None if not found.
+
+    Installed packages count only if no other user code is running, and operators such as `__getitem__` only if no
+    other function is: these are wrappers around what the user reads.
+    """
+    best, frame = None, _calling_frame()
+    while frame is not None and frame.f_code.co_filename not in _STAGE_RUNNERS:
+        if is_user_code(frame.f_code):
+            if best is None or _preference(frame.f_code) > _preference(best.f_code):
+                best = frame
+            if _preference(frame.f_code) == _BEST:
+                break
+        frame = frame.f_back
+    return best
+
+
+_BEST = (True, True)
+
+
+def _preference(code: types.CodeType) -> tuple[bool, bool]:
+    is_operator = code.co_name.startswith("__") and code.co_name.endswith("__") and code.co_name not in _NO_OPERATORS
+    return not any(folder in code.co_filename for folder in _INSTALLED), not is_operator
 
 
 def raising_line(error: BaseException) -> str:

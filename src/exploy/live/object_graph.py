@@ -21,6 +21,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import torch
 
+from exploy.live.iterators import is_bare_iterator
+from exploy.live.module_globals import ModuleGlobals
+from exploy.live.scripted_modules import script_attributes
+
 MAX_DEPTH = 64
 MAX_OBJECTS = 200_000
 
@@ -173,7 +177,8 @@ def _is_empty(kind: type) -> bool:
     """Whether instances of a type are numbers, strings or None, or have no attributes or items."""
     if kind in _SCALARS:
         return True
-    return not (kind.__dictoffset__ or _slots(kind) or issubclass(kind, (*_LEAVES, *_CONTAINERS)))
+    is_known = issubclass(kind, (*_LEAVES, *_CONTAINERS)) or is_bare_iterator(kind)
+    return not (kind.__dictoffset__ or _slots(kind) or is_known)
 
 
 def resolve(root: object, attr_path: str) -> Any:
@@ -194,6 +199,17 @@ def resolve_in(roots: dict[str, object], attr_path: str) -> Any:
     return resolve(roots[root], attr_path) if root in roots else None
 
 
+def key_types(roots: dict[str, object], attr_path: str) -> list[type]:
+    """The enumerations whose members are keys in a path."""
+    found: list[type] = []
+    value = roots.get(re.split(r"[.\[]", attr_path, maxsplit=1)[0])
+    for is_attribute, name in _steps(attr_path) or ():
+        if isinstance(name, KeyText):
+            found.append(type(actual_key(value, name)))
+        value = _attribute(value, name) if is_attribute else _item(value, name)
+    return list(dict.fromkeys(found))
+
+
 def can_be_followed(attr_path: str) -> bool:
     """Whether a path is a Python expression of only attribute names and literal keys."""
     return _steps(attr_path) is not None
@@ -209,7 +225,7 @@ def _steps(attr_path: str) -> tuple[tuple[bool, Any], ...] | None:
             if isinstance(node, ast.Attribute):
                 steps.append((True, node.attr))
             elif isinstance(node, ast.Subscript):
-                steps.append((False, ast.literal_eval(node.slice)))
+                steps.append((False, parsed_key(node.slice)))
             else:
                 return None
             node = node.value
@@ -218,8 +234,22 @@ def _steps(attr_path: str) -> tuple[tuple[bool, Any], ...] | None:
     return tuple(reversed(steps))
 
 
+class KeyText(NamedTuple):
+    """A key of a dictionary that is not a literal, such as a member of an enumeration, as it stands in a path."""
+
+    text: str
+
+
+def parsed_key(node: ast.expr) -> Any:
+    """The key that an index of a path stands for."""
+    is_name = isinstance(node, ast.Attribute | ast.Name)
+    return KeyText(ast.unparse(node)) if is_name else ast.literal_eval(node)
+
+
 def _attribute(value: object, name: str) -> Any:
     state = state_of(value)
+    if isinstance(value, torch.jit.ScriptModule):
+        state = state | script_attributes(value)
     if name in state:
         return state[name]
     for part in _MODULE_DICTS if isinstance(value, torch.nn.Module) else ():
@@ -230,9 +260,23 @@ def _attribute(value: object, name: str) -> Any:
 
 def _item(value: Any, key: object) -> Any:
     try:
-        return value[key]
+        return value[actual_key(value, key)]
     except Exception:
         return _MISSING
+
+
+def actual_key(value: Any, key: Any) -> Any:
+    """The key of a container that a path has; a member of an enumeration is looked up among the keys.
+
+    Raises:
+        KeyError: If there is no such member.
+    """
+    if not isinstance(key, KeyText):
+        return key
+    for candidate in value if is_a(value, dict | types.MappingProxyType) else ():
+        if is_a(candidate, enum.Enum) and key_text(candidate) == key.text:
+            return candidate
+    raise KeyError(key.text)
 
 
 @cached_by_type
@@ -245,15 +289,22 @@ def _is_simple(kind: type) -> bool:
 def _parts_of(kind: type) -> Callable[[str, Any], Iterable[tuple[str, Any]]]:
     """Return a function that lists the parts of an object of a type, by path, without running its code."""
     for kinds, parts in (
-        (dict, lambda attr_path, value: ((f"{attr_path}[{_key(key)}]", item) for key, item in list(dict.items(value)))),
+        (
+            dict,
+            lambda attr_path, value: ((f"{attr_path}[{key_text(key)}]", item) for key, item in list(dict.items(value))),
+        ),
         (
             types.MappingProxyType,
-            lambda attr_path, value: ((f"{attr_path}[{_key(key)}]", item) for key, item in value.items()),
+            lambda attr_path, value: ((f"{attr_path}[{key_text(key)}]", item) for key, item in value.items()),
         ),
         (list, lambda attr_path, value: _numbered(attr_path, list.__iter__(value))),
         (tuple, lambda attr_path, value: _numbered(attr_path, tuple.__iter__(value))),
         (collections.deque, lambda attr_path, value: _numbered(attr_path, collections.deque.__iter__(value))),
         (torch.nn.Module, _parts_of_module),
+        (
+            ModuleGlobals,
+            lambda attr_path, value: ((f"{attr_path}.{key}", item) for key, item in value.variables.items()),
+        ),
     ):
         if issubclass(kind, kinds):
             return parts
@@ -264,8 +315,11 @@ def _numbered(attr_path: str, items: Iterable[Any]) -> Iterator[tuple[str, Any]]
     return ((f"{attr_path}[{index}]", item) for index, item in enumerate(items))
 
 
-def _key(key: object) -> str:
+def key_text(key: object) -> str:
+    """A key of a dictionary as it stands in a path."""
     try:
+        if is_a(key, enum.Enum) and "<" not in type(key).__qualname__:
+            return f"{type(key).__qualname__}.{key.name}"  # type: ignore[attr-defined]
         return repr(key)
     except Exception:
         return f"<{type(key).__name__}>"
@@ -299,6 +353,8 @@ def _captured(found: Found) -> list[Found]:
 
 def _parts_of_module(attr_path: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     state = dict(state_of(module))
+    if isinstance(module, torch.jit.ScriptModule):
+        state |= script_attributes(module)
     parts = [state.pop(name, None) for name in _MODULE_DICTS]
     named = {key: item for part in parts if isinstance(part, dict) for key, item in part.items()}
     return ((_module_path(attr_path, module, name), item) for name, item in {**state, **named}.items())

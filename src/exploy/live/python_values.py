@@ -1,14 +1,29 @@
-"""The plain Python values of live objects: numbers, flags, strings, and None."""
+"""The plain Python values of live objects: numbers, flags, strings, None, and small numpy arrays."""
 
 import enum
 import operator
 from collections.abc import Callable
 from typing import Any
 
-from exploy.live.attribute_paths import BOOKKEEPING
-from exploy.live.object_graph import cached_by_type, data_owners, has_slots, instance_dict, is_a, state_of, walk
+import numpy as np
+import torch
 
-_PLAIN = (bool, int, float, str, type(None), enum.Enum)
+from exploy.live.attribute_paths import BOOKKEEPING
+from exploy.live.module_globals import ModuleGlobals
+from exploy.live.object_graph import (
+    cached_by_type,
+    data_owners,
+    has_slots,
+    instance_dict,
+    is_a,
+    key_text,
+    state_of,
+    walk,
+)
+from exploy.live.scripted_modules import script_attributes
+
+_PLAIN = (bool, int, float, str, type(None), enum.Enum, np.generic)
+_MOST_ELEMENTS = 64
 _MISSING = object()
 
 
@@ -21,12 +36,16 @@ class PythonValues:
 
     def __init__(self, roots: dict[str, object]):
         self.values: dict[str, object] = {}
+        self._arrays: list[tuple[str, np.ndarray]] = []
         self._holders: list[tuple[str, Any, dict[Any, Any]]] = []
         for found in walk(roots, skip=BOOKKEEPING):
             items = _items(found.value)
             if items:
                 self._holders.append((found.attr_path, found.value, dict(items)))
                 self.values.update(_plain(found.attr_path, found.value, items))
+            elif _is_small_array(found.value):
+                self._arrays.append((found.attr_path, found.value))
+                self.values[found.attr_path] = found.value.copy()
 
     def __len__(self) -> int:
         """The number of inspected objects."""
@@ -37,7 +56,9 @@ class PythonValues:
 
         If an object was replaced, the paths below it are followed into the new object.
         """
-        changed: dict[str, object] = {}
+        changed: dict[str, object] = {
+            attr_path: array.copy() for attr_path, array in self._arrays if not _same(self.values[attr_path], array)
+        }
         for attr_path, holder, before in self._holders:
             now = _items(holder)
             if len(now) == len(before) and all(map(operator.is_, now.values(), before.values())):
@@ -48,7 +69,7 @@ class PythonValues:
         return changed
 
     def _change(self, attr_path: str, before: object, now: object) -> dict[str, object]:
-        if is_a(now, _PLAIN):
+        if is_a(now, _PLAIN) or _is_small_array(now):
             return {} if _same(before, now) else {attr_path: now}
         return {} if is_a(before, _PLAIN) else self._changed_below(attr_path, now)
 
@@ -75,19 +96,29 @@ def _items(holder: Any) -> dict[Any, Any]:
 @cached_by_type
 def _way_to_look(kind: type) -> Callable[[Any], dict[Any, Any]]:
     if issubclass(kind, dict):
-        return lambda holder: {key: value for key, value in list(dict.items(holder)) if isinstance(key, str | int)}
+        return lambda holder: dict(list(dict.items(holder)))
     if issubclass(kind, list):
         return lambda holder: dict(enumerate(list.__iter__(holder)))
     if issubclass(kind, tuple):
         return lambda holder: dict(enumerate(tuple.__iter__(holder)))
+    if issubclass(kind, ModuleGlobals):
+        return lambda holder: holder.variables
+    if issubclass(kind, torch.jit.ScriptModule):
+        return lambda holder: instance_dict(holder) | script_attributes(holder)
     if issubclass(kind, (*BOOKKEEPING, type)):
         return lambda holder: {}
     return state_of if has_slots(kind) or data_owners(kind) else instance_dict
 
 
 def _path_of(attr_path: str, holder: object, key: Any) -> str:
-    return f"{attr_path}[{key!r}]" if is_a(holder, dict | list | tuple) else f"{attr_path}.{key}"
+    return f"{attr_path}[{key_text(key)}]" if is_a(holder, dict | list | tuple) else f"{attr_path}.{key}"
+
+
+def _is_small_array(value: object) -> bool:
+    return is_a(value, np.ndarray) and value.size <= _MOST_ELEMENTS and value.dtype.kind in "biuf"  # type: ignore[attr-defined]
 
 
 def _same(one: object, two: object) -> bool:
-    return type(one) is type(two) and (one == two or (one != one and two != two))
+    if is_a(one, np.ndarray) and is_a(two, np.ndarray):
+        return np.array_equal(one, two, equal_nan=one.dtype.kind in "fc")  # type: ignore[arg-type, attr-defined]
+    return type(one) is type(two) and bool(one == two or (one != one and two != two))

@@ -16,7 +16,10 @@ from torch.utils._pytree import tree_iter
 
 from exploy.live.geometry import has_memory
 from exploy.live.gradient_mode import gradient_mode
+from exploy.live.iterators import is_bare_iterator, position
+from exploy.live.module_globals import ModuleGlobals
 from exploy.live.object_graph import cached_by_type, data_owners, has_slots, instance_dict, is_a, slots_of, walk
+from exploy.live.scripted_modules import restore_script_attributes, script_attributes
 
 _MISSING = object()
 _READ_ONLY: frozenset[object] = frozenset(
@@ -46,6 +49,9 @@ class Snapshot:
         self._sets: list[tuple[set[Any], set[Any]]] = []
         self._slots: list[tuple[object, dict[str, Any]]] = []
         self._cells: list[tuple[types.CellType, Any]] = []
+        self._iterators: list[tuple[str, object, object]] = []
+        self._globals: list[tuple[ModuleGlobals, dict[str, Any]]] = []
+        self._scripted: list[tuple[torch.jit.ScriptModule, dict[str, Any]]] = []
         self._restore_generators: list[Callable[[], object]] = _global_generators()
         self._class_data: dict[tuple[type, str], Any] = {}
         self.generators: list[np.random.Generator | np.random.RandomState | random.Random] = []
@@ -113,20 +119,30 @@ class Snapshot:
         for cell, content in self._cells:
             if cell.cell_contents is not content:
                 cell.cell_contents = content
+        for owner, variables in self._globals:
+            for name, value in variables.items():
+                if vars(owner.module).get(name, _MISSING) is not value:
+                    vars(owner.module)[name] = value
+        for module, attributes in self._scripted:
+            restore_script_attributes(module, attributes)
         for tensor, alias in self._tensors:
             if tensor.data_ptr() != alias.data_ptr() or tensor.shape != alias.shape:
                 tensor.data = alias
         for flat, content in self._storages.values():
             if not torch.equal(flat, content):
                 flat.copy_(content)
-        for (owner, name), value in self._class_data.items():
-            if owner.__dict__.get(name) is not value:
-                type.__setattr__(owner, name, value)
+        for (kind, name), value in self._class_data.items():
+            if kind.__dict__.get(name) is not value:
+                type.__setattr__(kind, name, value)
         for array, elements in self._arrays:
             if array.dtype.kind == "O" or not np.array_equal(array, elements, equal_nan=array.dtype.kind in "fc"):
                 array[...] = elements
         for restore_generator in self._restore_generators:
             restore_generator()
+
+    def advanced_iterators(self) -> list[str]:
+        """Paths of generators and iterators that were advanced since the snapshot; these cannot be restored."""
+        return [attr_path for attr_path, value, before in self._iterators if position(value) != before]
 
     def changed_python_state(self) -> list[str]:
         """Plain numbers, strings and flags that changed since the snapshot, as `path: before -> now`."""
@@ -195,8 +211,13 @@ class Snapshot:
             if isinstance(part, dict):
                 self._keep_mapping(attr_path, part)
         if isinstance(value, torch.jit.ScriptModule):
-            for tensor in (*value.parameters(), *value.buffers()):
-                self.protect(tensor)
+            self._scripted.append((value, script_attributes(value)))
+
+    def _keep_globals(self, attr_path: str, value: ModuleGlobals) -> None:
+        self._globals.append((value, value.variables))
+
+    def _keep_iterator(self, attr_path: str, value: object) -> None:
+        self._iterators.append((attr_path, value, position(value)))
 
     def _keep_nothing(self, attr_path: str, value: object) -> None:
         pass
@@ -214,6 +235,7 @@ _SAVERS: tuple[tuple[tuple[type, ...], Callable[[Snapshot, str, Any], None]], ..
     ((np.random.RandomState,), Snapshot._keep_old_numpy_generator),
     ((random.Random,), Snapshot._keep_python_generator),
     ((torch.nn.Module,), Snapshot._keep_module),
+    ((ModuleGlobals,), Snapshot._keep_globals),
     ((type, types.ModuleType), Snapshot._keep_nothing),
 )
 
@@ -224,6 +246,8 @@ def _saver_for(kind: type) -> Callable[[Snapshot, str, Any], None]:
     for kinds, saver in _SAVERS:
         if issubclass(kind, kinds):
             return saver
+    if is_bare_iterator(kind):
+        return Snapshot._keep_iterator
     return Snapshot._keep_slots if has_slots(kind) else Snapshot._keep_attributes
 
 

@@ -12,6 +12,7 @@ import torch
 
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.validation import step_environment
+from exploy.errors import ExployError
 from exploy.live.interception import intercepted
 from exploy.live.location import call_site
 from exploy.live.stage_functions import StageFunction
@@ -262,10 +263,15 @@ class StepObserver:
         self._hooked_sub_steps.append(SubStep(number, self._readers.inputs(), self._readers.outputs()))
 
     def _on_entry(self, code: types.CodeType) -> None:
-        if code in self._applying and not self._uses_hooks:
-            self._enter_apply(self._applying[code])
-        elif code in self._observing:
-            self._enter_observe(self._observing[code])
+        try:
+            if code in self._applying and not self._uses_hooks:
+                self._enter_apply(self._applying[code])
+            elif code in self._observing:
+                self._enter_observe(self._observing[code])
+        except (ExployError, LookupError):  # called while a component is being replaced, as after a pop()
+            for functions, seen in ((self._applying, self._seen_sub_steps), (self._observing, self._seen_readings)):
+                functions.pop(code, None)
+                seen.pop(code, None)
 
     def _enter_apply(self, function: StageFunction) -> None:
         if self._calls[function.code] % function.calls == 0:

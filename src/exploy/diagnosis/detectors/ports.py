@@ -3,6 +3,7 @@
 import torch
 
 from exploy.capture.program import ACTIONS, FrozenTensor, Sources
+from exploy.diagnosis.detectors.cached_observations import is_cached_observation
 from exploy.diagnosis.evidence.moved_by_actions import moved_by_actions
 from exploy.diagnosis.evidence.outputs_of_actions import outputs_of_actions
 from exploy.diagnosis.examination import Examination
@@ -91,7 +92,7 @@ def _tensors_like(examination: Examination, value: torch.Tensor) -> list[str]:
 
 def _constant_outputs(examination: Examination) -> list[Finding]:
     """Outputs that never change. This is fine next to Outputs that follow the actions, as for a zero effort target."""
-    is_fine = _follows_actions(examination)
+    is_fine, stored = _follows_actions(examination), examination.program.frozen_and_weights
     what = "depends on no Input and no Memory, so it is the same at each step"
     findings = [
         Finding(
@@ -110,7 +111,7 @@ def _constant_outputs(examination: Examination) -> list[Finding]:
             FindingKind.CONSTANT_OUTPUT, name, what, suggestion="# register the tensors that the observations read"
         )
         for name in examination.program.policy_step_outputs[:2]
-        if _is_constant(examination, name)
+        if _is_constant(examination, name) and not any(is_cached_observation(examination, item) for item in stored)
     ]
 
 

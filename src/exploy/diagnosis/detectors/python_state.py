@@ -2,6 +2,7 @@
 
 import types
 
+import numpy as np
 import torch
 
 from exploy.capture.capture import capture
@@ -11,6 +12,7 @@ from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.environment.components import Input, Memory
 from exploy.live.attribute_paths import BOOKKEEPING
 from exploy.live.attribute_reads import codes_of_class, reading_line
+from exploy.live.geometry import Geometry, has_memory
 from exploy.live.object_graph import walk
 from exploy.live.snapshot import Snapshot
 from exploy.live.stage_functions import codes_called_by
@@ -23,7 +25,8 @@ def python_findings(examination: Examination) -> list[Finding]:
     """Python values that changed during the steps and that results depend on."""
     experiments, evidence = examination.experiments, examination.evidence
     moments = [evidence.python_after, *evidence.python_later]
-    before = {attr_path: evidence.python_before[attr_path] for values in moments for attr_path in values}
+    changed = dict.fromkeys(attr_path for values in moments for attr_path in values)
+    before = {name: evidence.python_before[name] for name in changed if not _is_seen_by_torch(examination, name)}
     if not before:
         return []
     with experiments.trial() as snapshot:
@@ -31,6 +34,7 @@ def python_findings(examination: Examination) -> list[Finding]:
         again = experiments.results_with({}, snapshot)
         if now is None or again is None or not same_results(now, again):
             return []  # not everything can be restored, so results cannot be compared
+        moments = [{name: value for name, value in values.items() if name in before} for values in moments]
         suspects = [values for values in (before, *moments) if _matters(examination, values, now, snapshot)]
         guilty: dict[str, object] = {}
         for attr_path in list(before)[:_MAX_TRIALS]:
@@ -38,7 +42,7 @@ def python_findings(examination: Examination) -> list[Finding]:
             bad = [value for value in tried if _matters(examination, {attr_path: value}, now, snapshot)]
             seen = [values[attr_path] for values in moments if attr_path in values]
             if bad:  # the value at the export may be the one with other results
-                guilty[attr_path] = next((value for value in bad if value in seen), seen[0])
+                guilty[attr_path] = next((value for value in bad if any(value is item for item in seen)), seen[0])
         if not guilty:
             return []
         codes = _codes(examination)
@@ -46,6 +50,19 @@ def python_findings(examination: Examination) -> list[Finding]:
             _finding(examination, attr_path, after, reading_line(codes, _attribute(attr_path)), index, snapshot)
             for index, (attr_path, after) in enumerate(guilty.items())
         ]
+
+
+def _is_seen_by_torch(examination: Examination, attr_path: str) -> bool:
+    """Whether a value is an array whose memory is a frozen tensor or a registered one."""
+    array = examination.experiments.resolve(attr_path)
+    if not isinstance(array, np.ndarray):
+        return False
+    if any(item.name == attr_path for item in examination.program.frozen_and_weights):
+        return True
+    start, stop = np.lib.array_utils.byte_bounds(array)
+    inputs = map(examination.experiments.fetch, examination.env.context_manager().get_input_components())
+    places = [Geometry.of(item) for item in inputs if item is not None and has_memory(item)]
+    return any(place.start < stop and start < place.stop for place in places)
 
 
 def _matters(examination: Examination, values: dict[str, object], now: Results, snapshot: Snapshot) -> bool:
@@ -60,13 +77,39 @@ def _finding(
     before = examination.evidence.python_before[attr_path]
     what = f"results depend on this Python value, which changed from {before!r} at export to {after!r}"
     kind = "Memory" if attr_path in examination.own_changes.python else "Input"
-    statement = f"{attr_path} = torch.tensor({attr_path})"
+    statement = "\n".join([*examination.imports(attr_path), f"{attr_path} = torch.tensor({attr_path})"])
     if index < _MAX_CAPTURES and _works_as_tensor(examination, attr_path, kind, statement, snapshot):
-        suggestion = f"{statement}\n{examination.suggest(kind, attr_path)}"
+        suggestion = f"{statement}\n{examination.suggest(kind, attr_path, with_imports=False)}"
     else:
         advice = "use torch operations on it (torch.where() for an if)"
         suggestion = f"# keep {attr_path} in a tensor, {advice}, and register it: {kind}(…)"
     return Finding.of(FindingKind.PYTHON_STATE, attr_path, f"{what}; the file keeps {before!r}", where, suggestion)
+
+
+def iterator_findings(examination: Examination) -> list[Finding]:
+    """Generators and iterators that a policy step advances. Used where program and environment differ.
+
+    Raises:
+        Exception: Any error that the environment raises.
+    """
+    experiments = examination.experiments
+    snapshot = Snapshot(experiments.roots)
+    with experiments.trial():
+        experiments.policy_step()
+    advanced = snapshot.advanced_iterators()
+    codes = _codes(examination) if advanced else []
+    what = "a generator or iterator that the pipeline advances; the file keeps the value that it gave at the export"
+    advice = "keep its values in a tensor, and the index of the current one in an integer tensor: Memory(…)"
+    return [
+        Finding.of(
+            FindingKind.PYTHON_STATE,
+            item,
+            what,
+            reading_line(codes, _attribute(item)),
+            f"# instead of {item}, {advice}",
+        )
+        for item in advanced
+    ]
 
 
 def _codes(examination: Examination) -> list[types.CodeType]:
@@ -86,22 +129,25 @@ def _attribute(attr_path: str) -> str:
 
 
 def _works_as_tensor(examination: Examination, attr_path: str, kind: str, statement: str, snapshot: Snapshot) -> bool:
-    """Try whether the pipeline can be captured and reads the port if the number is stored in a tensor."""
+    """Try whether the pipeline can be captured, reads the port and can be stepped if the number is in a tensor."""
     before = examination.evidence.python_before[attr_path]
-    if not isinstance(before, int | float) or isinstance(before, bool):
+    if not isinstance(before, int | float | np.number) or isinstance(before, bool):
         return False
-    experiments = examination.experiments
+    experiments, observations = examination.experiments, examination.experiments.observations
     manager = experiments.env.context_manager()
     component = {"Input": Input, "Memory": Memory}[kind]("exploy_trial", lambda: experiments.resolve(attr_path))
     try:
         exec(statement, {"torch": torch, **experiments.roots})
         manager.add_component(component)
         program = capture(experiments.env, experiments.actor)
+        experiments.step()
+        component.fetch()
     except Exception:
         return False
     finally:
         manager.remove_component(component.name)
         snapshot.restore()
+        experiments.observations = observations
     sources = [item.inputs for step in program.sources for item in step.values()]
     return any(component.input_name in inputs for inputs in sources)
 

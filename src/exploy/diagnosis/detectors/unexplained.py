@@ -1,6 +1,9 @@
 """The finding for differences between program and environment that no other finding explains."""
 
+from exploy.diagnosis.detectors.python_state import iterator_findings
+from exploy.diagnosis.detectors.unwritten_connections import unwritten_connection_findings
 from exploy.diagnosis.examination import Examination
+from exploy.diagnosis.failure import guarded
 from exploy.diagnosis.finding import Finding, FindingKind, Severity
 
 _MAX_LISTED = 5
@@ -19,6 +22,9 @@ def unexplained_findings(examination: Examination) -> list[Finding]:
     }
     if not different and difference is None:
         return []
+    named = [*guarded(unwritten_connection_findings, examination), *guarded(iterator_findings, examination)]
+    if named:
+        return named
     name, *others = different or ["env"]
     what = "the captured program and the environment differ"
     what += f", first at {different[name]}" if different else f" while the simulator is not stepped: {difference}"
@@ -29,8 +35,10 @@ def unexplained_findings(examination: Examination) -> list[Finding]:
 def _advice(examination: Examination) -> str:
     changed = list(examination.evidence.python_after)[:_MAX_LISTED]
     if changed:
-        return f"# check Python values that changed, such as {', '.join(changed)}; then check globals and closures"
-    return "# check for state outside of the attributes of the environment: globals, closures, other processes"
+        return (
+            f"# check Python values that changed, such as {', '.join(changed)}; then check closures and other processes"
+        )
+    return "# check for state that is neither in attributes nor in globals of its module: closures, other processes"
 
 
 def _reads_a_changed_constant(examination: Examination, output: str) -> bool:

@@ -20,8 +20,9 @@ from exploy.environment.tensor_copies import to_numpy
 from exploy.environment.validation import step_environment, validated_tensor
 from exploy.errors import ActorError
 from exploy.live.gradient_mode import gradient_mode_of
-from exploy.live.object_graph import instance_dict, resolve_in, slots_of, state_of
+from exploy.live.object_graph import actual_key, instance_dict, parsed_key, resolve_in, slots_of, state_of
 from exploy.live.roots import live_objects
+from exploy.live.scripted_modules import set_script_attribute
 from exploy.live.snapshot import ProtectUnseen, Snapshot
 from exploy.verify.frozen_watch import FrozenWatch, live_value
 from exploy.verify.step_functions import StepFunctions, find_step_functions
@@ -167,6 +168,9 @@ def assign(roots: dict[str, object], attr_path: str, value: object) -> None:
     """
     holder, key = split_attr_path(attr_path)
     owner = resolve_in(roots, holder)
+    key = actual_key(owner, key)
+    if isinstance(owner, torch.jit.ScriptModule):
+        return set_script_attribute(owner, key, value)
     target = instance_dict(owner) if isinstance(key, str) and not isinstance(owner, dict) else owner
     if owner is None:
         raise KeyError(attr_path)
@@ -174,10 +178,16 @@ def assign(roots: dict[str, object], attr_path: str, value: object) -> None:
         if not isinstance(target, dict):
             raise KeyError(attr_path)
         del target[key]
+    elif isinstance(now := target.get(key) if isinstance(target, dict) else None, np.ndarray) and _fits(now, value):
+        now[...] = value  # others may hold views of it
     elif isinstance(key, str) and key in slots_of(owner):
         object.__setattr__(owner, key, value)
     else:
         target[key] = value
+
+
+def _fits(array: np.ndarray, value: object) -> bool:
+    return isinstance(value, np.ndarray) and value.shape == array.shape and array.flags.writeable
 
 
 def split_attr_path(attr_path: str) -> tuple[str, Any]:
@@ -187,7 +197,7 @@ def split_attr_path(attr_path: str) -> tuple[str, Any]:
         return holder, attribute
     node = ast.parse(attr_path, mode="eval").body
     assert isinstance(node, ast.Subscript)
-    return ast.unparse(node.value), ast.literal_eval(node.slice)
+    return ast.unparse(node.value), parsed_key(node.slice)
 
 
 def same_results(one: Results, two: Results) -> bool:

@@ -19,10 +19,11 @@ _MAX_LOOKS = 8
 
 @dataclass(frozen=True)
 class Probe:
-    """A tensor that may be a cache, and Python values that have changed since it was written."""
+    """A tensor that may be a cache, Python values that have changed since it was written, and who wrote it."""
 
     frozen: FrozenTensor
     values: tuple[tuple[str, object], ...]
+    writer: types.CodeType | None = None
 
 
 def probe(experiments: Experiments, suspects: list[FrozenTensor]) -> list[Probe]:
@@ -36,7 +37,11 @@ def probe(experiments: Experiments, suspects: list[FrozenTensor]) -> list[Probe]
         return []
     attr_paths = [frozen.name for frozen in suspects if frozen.name in writers]
     values = _values_on_entry(experiments, set(writers.values()), attr_paths)
-    return [Probe(frozen, values[writers[frozen.name]]) for frozen in suspects if frozen.name in writers]
+    return [
+        Probe(frozen, values[writers[frozen.name]], writers[frozen.name])
+        for frozen in suspects
+        if frozen.name in writers
+    ]
 
 
 def _writers(experiments: Experiments, suspects: list[FrozenTensor]) -> dict[str, types.CodeType]:

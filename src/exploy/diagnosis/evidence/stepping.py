@@ -21,6 +21,7 @@ from exploy.verify.tally import Tally
 
 _LOOKS_AT_PYTHON = (1, 2, 3)
 _FEW_OBJECTS = 10_000
+_STEPS_LOOKED_INTO = 1
 
 
 @dataclass
@@ -81,7 +82,7 @@ class Evidence:
             known.values[1:] = [change.now.copy()]
             return
         first = int(elements.argmax())
-        before, after = _values_at(frozen, change.now, first)
+        before, after = values_at(frozen, change.now, first)
         values = [change.now.copy()]
         self.changes[frozen.name] = Change(step or 0, first, steps, elements, before, after, when, values)
 
@@ -180,6 +181,8 @@ class _Watcher:
             tensor = self._experiments.fetch(item)
             if tensor is not None:
                 self.note(item.input_name, to_numpy(tensor), step)
+        if step < _STEPS_LOOKED_INTO and len(self._python) < _FEW_OBJECTS:
+            self.look_at_python()  # what step() sets for a sub-step and puts back
 
     def after_step(self, step: int) -> None:
         self.evidence.steps = step + 1
@@ -206,6 +209,7 @@ class _Watcher:
         return known is not None and step in known.steps
 
 
-def _values_at(frozen: FrozenTensor, now: np.ndarray, position: int) -> tuple[object, object]:
+def values_at(frozen: FrozenTensor, now: np.ndarray, position: int) -> tuple[object, object]:
+    """The stored and another value of a frozen tensor at a position in the flattened tensor."""
     before = frozen.value[position if frozen.elements is None else np.searchsorted(frozen.elements, position)]
     return before.item(), now.reshape(-1)[position].item() if now.shape == frozen.shape else f"shape {now.shape}"
