@@ -159,8 +159,9 @@ NAMED = [
     (LeggedGym, StepTicks, "tick"),
     (LeggedGym, ChoosesGains, "tick"),
     (Gymnasium, GrowingFactor, "tick"),
+    (Managed, NumpyClock, "clock"),
 ]
-BY_LINE = [(Gymnasium, NumpyClock, "rare)"), (LeggedGym, Iterates, "rare)"), (Managed, NumpyClock, "rare)")]
+BY_LINE = [(Gymnasium, Iterates, "rare)"), (LeggedGym, Iterates, "rare)"), (Managed, Iterates, "rare)")]
 SOUND = [(LeggedGym, Logs), (Gymnasium, Logs), (Hooked, StepLogs), (Gymnasium, RefreshesAConstant)]
 SOUND += [(Hooked, EpisodeCount), (LeggedGym, EpisodeCount)]
 

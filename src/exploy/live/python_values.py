@@ -57,7 +57,9 @@ class PythonValues:
         If an object was replaced, the paths below it are followed into the new object.
         """
         changed: dict[str, object] = {
-            attr_path: array.copy() for attr_path, array in self._arrays if not _same(self.values[attr_path], array)
+            attr_path: array.copy()
+            for attr_path, array in self._arrays
+            if not same_value(self.values[attr_path], array)
         }
         for attr_path, holder, before in self._holders:
             now = _items(holder)
@@ -70,7 +72,7 @@ class PythonValues:
 
     def _change(self, attr_path: str, before: object, now: object) -> dict[str, object]:
         if is_a(now, _PLAIN) or _is_small_array(now):
-            return {} if _same(before, now) else {attr_path: now}
+            return {} if same_value(before, now) else {attr_path: now}
         return {} if is_a(before, _PLAIN) else self._changed_below(attr_path, now)
 
     def _changed_below(self, attr_path: str, replacement: object) -> dict[str, object]:
@@ -80,7 +82,7 @@ class PythonValues:
         return {
             where: value
             for where, value in values.items()
-            if where in self.values and not _same(self.values[where], value)
+            if where in self.values and not same_value(self.values[where], value)
         }
 
 
@@ -118,7 +120,8 @@ def _is_small_array(value: object) -> bool:
     return is_a(value, np.ndarray) and value.size <= _MOST_ELEMENTS and value.dtype.kind in "biuf"  # type: ignore[attr-defined]
 
 
-def _same(one: object, two: object) -> bool:
+def same_value(one: object, two: object) -> bool:
+    """Whether two plain values have the same type and value; equal NaNs are equal."""
     if is_a(one, np.ndarray) and is_a(two, np.ndarray):
         return np.array_equal(one, two, equal_nan=one.dtype.kind in "fc")  # type: ignore[arg-type, attr-defined]
     return type(one) is type(two) and bool(one == two or (one != one and two != two))

@@ -24,9 +24,14 @@ def _is_explained(examination: Examination, deviation: Deviation) -> bool:
     """Whether the steps that were watched differ as well, or an error names what the step has changed or read."""
     if examination.difference is not None or examination.evidence.tally.mismatches:
         return True
-    changed = {item.frozen.name for item in examination.long_run.changes}
-    named = {item.tensor for item in examination.findings if item.severity is Severity.ERROR}
-    return bool(named & (changed | deviation.python.keys()))
+    changed = {item.frozen.name for item in examination.long_run.changes} | deviation.python.keys()
+    named = [item.tensor for item in examination.findings if item.severity is Severity.ERROR]
+    return any(_is_part_of(one, two) or _is_part_of(two, one) for one in changed for two in named)
+
+
+def _is_part_of(attr_path: str, other: str) -> bool:
+    """Whether a path is another one, or leads to an attribute or item of what is there."""
+    return attr_path == other or attr_path.startswith((f"{other}.", f"{other}["))
 
 
 def _random(deviation: Deviation) -> Finding:

@@ -13,7 +13,7 @@ from exploy.diagnosis.evidence.stepped_program import SteppedProgram
 from exploy.environment.tensor_copies import to_numpy
 from exploy.environment.validation import step_environment, validated_tensor
 from exploy.live.gradient_mode import gradient_mode_of
-from exploy.live.python_values import PythonValues
+from exploy.live.python_values import PythonValues, same_value
 from exploy.verify.closed_loop import ClosedLoop, RunLength
 from exploy.verify.export_checks import TOLERANCE
 from exploy.verify.frozen_watch import FrozenChange, FrozenWatch
@@ -89,8 +89,12 @@ class Evidence:
     def note_python(self, values: Mapping[str, object]) -> None:
         """Note Python values, by path, that differ from those at the export at another time than after a step."""
         known = {attr_path: value for attr_path, value in values.items() if attr_path in self.python_before}
-        if known and known not in self.python_later:
+        if known and not any(_same_values(known, other) for other in self.python_later):
             self.python_later.append(known)
+
+
+def _same_values(one: Mapping[str, object], two: Mapping[str, object]) -> bool:
+    return one.keys() == two.keys() and all(same_value(value, two[name]) for name, value in one.items())
 
 
 def step_and_watch(
