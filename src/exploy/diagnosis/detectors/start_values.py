@@ -27,7 +27,8 @@ def start_findings(examination: Examination) -> list[Finding]:
     if not memories or examination.evidence.error is not None:
         return []
     experiments = examination.experiments
-    resets = Resets(experiments.env, experiments.actor, examination.starts.reset_within)
+    written = examination.program.written_by_observations
+    resets = Resets(experiments.env, experiments.actor, written, examination.starts.reset_within)
     first = resets.values()
     if first is None:
         what = f"no reset within {examination.starts.reset_within} policy steps, so start values could not be checked"
