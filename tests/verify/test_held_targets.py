@@ -21,9 +21,9 @@ class NumpySimulator:
         self._noise = np.random.default_rng(0)
         self.position = np.full((1, 2), 0.1, np.float32)
 
-    def move(self, target: torch.Tensor) -> None:
+    def move(self, target: np.ndarray) -> None:
         noise = self._noise.normal(size=(1, 2)).astype(np.float32)
-        self.position += 0.1 * (target.numpy() - self.position) + 0.02 * noise
+        self.position += 0.1 * (target - self.position) + 0.02 * noise
 
 
 class NoLegs(Legs):
@@ -46,6 +46,7 @@ class Targets(Unhooked):
         self.last_action = torch.zeros(1, 2)
         self.target = torch.zeros(1, 2)
         self.command = torch.zeros(1, 2)
+        self.time = torch.zeros(())
         self._steps = 0
         super().__init__(NoLegs(Kind.PLAIN))
         self.context_manager().add_components(
@@ -69,7 +70,8 @@ class Targets(Unhooked):
         return torch.cat([self.position, self.action, self.command], -1)
 
     def move(self, number: int) -> None:
-        self.simulator.move(self.target)
+        self.simulator.move(self.target.numpy())
+        self.time += 0.005
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
         """As Genesis' examples do: the last action is kept after observations were computed."""
@@ -129,7 +131,6 @@ class AppliesOnce(Targets):
         self.apply_actions()
         for number in range(self.decimation):
             self.move(number)
-            self.position.clamp_(-9.0, 9.0)
         self._steps += 1
         done = self._steps % self.every == 0
         if done:
@@ -143,7 +144,7 @@ class Interpolates(Targets):
     def move(self, number: int) -> None:
         goal = self.target
         self.target = (number + 1) / self.decimation * goal
-        self.simulator.move(self.target)
+        super().move(number)
         self.target = goal
 
 
@@ -151,7 +152,7 @@ class HalvesInBetween(Targets):
     def move(self, number: int) -> None:
         if number in (1, 2):
             self.target = self.target * (0.5 if number == 1 else 2.0)
-        self.simulator.move(self.target)
+        super().move(number)
 
 
 class ForgetsLastAction(Targets):
@@ -172,3 +173,32 @@ def test_targets_may_be_set_once_a_step(kind, tmp_path: Path, capsys):
 @cases(2, Interpolates, ForgetsLastAction, HalvesInBetween)
 def test_targets_that_step_sets_otherwise_are_not_green(kind, tmp_path: Path, capsys):
     assert verdict(kind(), tmp_path, capsys) in ("differs", "incomplete")
+
+
+class MovesOnce(Targets):
+    """The simulator moves once a step, not four times."""
+
+    def move(self, number: int) -> None:
+        if number == 0:
+            super().move(number)
+
+
+class MovesTwiceAsOften(Targets):
+    def move(self, number: int) -> None:
+        super().move(number)
+        super().move(number)
+
+
+class MovesUnseen(Targets):
+    """Four moves without a torch operator in between look like one."""
+
+    def move(self, number: int) -> None:
+        if number == 0:
+            target = self.target.numpy()
+            for _ in range(self.decimation):
+                self.simulator.move(target)
+
+
+@cases(1, MovesOnce, MovesTwiceAsOften, MovesUnseen)
+def test_the_simulator_must_be_seen_to_move_as_often_as_decimation_says(kind, tmp_path: Path, capsys):
+    assert verdict(kind(), tmp_path, capsys) == "incomplete"

@@ -28,6 +28,10 @@ from exploy.verify.sub_steps import SubStep
 from exploy.verify.tally import Tally
 
 UNSEEN_SUB_STEPS = "sub-steps cannot be seen: step() neither calls the hooks nor shares a function with apply_actions()"
+UNSEEN_MOVES = (
+    "sub-steps cannot be seen, nor that the simulator moves as often as decimation says: step() neither calls the "
+    "hooks nor shares a function with apply_actions()"
+)
 UNSEEN_OUTPUTS = (
     "step() changes it after the function that it shares with apply_actions() has returned, so that it is not known "
     "what the simulator got"
@@ -197,7 +201,7 @@ class ClosedLoop:
         if applied is None:
             return
         is_kept = applied == 1 and all(len(seen.get(name, ())) == decimation for name in self._reader.outputs_alone())
-        self.sub_steps.append(decimation if is_kept and self._observer.moves >= decimation else applied)
+        self.sub_steps.append(decimation if is_kept and self._observer.moves(decimation) else applied)
 
     def _compare_finely(self, observations: torch.Tensor, reading: Reading) -> None:
         """Compare the observations that the file computes from the environment's memories, which are not coarse."""
@@ -277,7 +281,8 @@ class ClosedLoop:
         for name in self._manager.get_output_names():
             missing = set(self._tally.expected[name]) - set(seen.get(name, ()))
             if missing and name not in self._contract.random_outputs:
-                self._tally.unseen.setdefault(name, f"at step {self.steps}: {UNSEEN_SUB_STEPS}")
+                reason = self._tally.not_compared.get(name, UNSEEN_SUB_STEPS)
+                self._tally.unseen.setdefault(name, f"at step {self.steps}: {reason}")
 
     def _catch_up(self, reading: Reading | None) -> dict[str, set[int]]:
         """Run the file through sub-steps that were not seen, and compare what can be known all the same.
@@ -324,6 +329,10 @@ class ClosedLoop:
         """The Outputs that had one value only while the simulator moved, and that do not depend on Inputs meanwhile."""
         periods = self._observer.periods
         names = [name for name in self._reader.outputs_alone() if not self._depends_on_unseen(name)]
+        if self._contract.decimation > 1 and not self._observer.moves(self._contract.decimation):
+            for name in names:
+                self._tally.not_compared.setdefault(name, UNSEEN_MOVES)
+            return {}
         found = {name: values_at_moves([periods], 0, name) for name in names} if periods else {}
         return {name: values[0] for name, values in found.items() if len(values) == 1}
 
