@@ -130,15 +130,15 @@ class PdRobot(TestEnvironment):
 class Network(torch.nn.Module):
     """A recurrent network that keeps its state in buffers, as the public policies of Unitree do."""
 
-    def __init__(self, kind: str):
+    def __init__(self, kind: str, observations: int, actions: int):
         super().__init__()
         torch.manual_seed(0)
         self.is_lstm = kind == "lstm"
         self.hidden: torch.Tensor
         self.cell: torch.Tensor
-        self.lstm = torch.nn.LSTM(PdRobot.num_observations, 32)
-        self.gru = torch.nn.GRU(PdRobot.num_observations, 32)
-        self.head = torch.nn.Linear(32, JOINTS)
+        self.lstm = torch.nn.LSTM(observations, 32)
+        self.gru = torch.nn.GRU(observations, 32)
+        self.head = torch.nn.Linear(32, actions)
         self.register_buffer("hidden", torch.zeros(1, 1, 32))
         self.register_buffer("cell", torch.zeros(1, 1, 32))
 
@@ -156,10 +156,10 @@ class Network(torch.nn.Module):
 class Recurrent(ExportableActor):
     """An actor around such a network, scripted or not."""
 
-    def __init__(self, kind: str):
+    def __init__(self, kind: str, observations: int = PdRobot.num_observations, actions: int = JOINTS):
         super().__init__()
         self.is_lstm = kind.endswith("lstm")
-        network = Network("lstm" if self.is_lstm else "gru")
+        network = Network("lstm" if self.is_lstm else "gru", observations, actions)
         self.network: Any = torch.jit.script(network) if kind.startswith("scripted") else network
 
     def forward(self, obs: torch.Tensor) -> torch.Tensor:

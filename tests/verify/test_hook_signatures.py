@@ -5,8 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from gymnasium.envs.classic_control import PendulumEnv
 
 from exploy.exporter.core.components import Input, Memory, Output
 from exploy.exporter.core.evaluator import evaluate
@@ -67,6 +69,48 @@ class Inlined(TestEnvironment):
             reset()
         update()
         return torch.cat([self.position, self.last], -1), done
+
+
+class Pendulum(Inlined):
+    """Around a class of gymnasium, whose state is copied into tensors after each of its steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pendulum = PendulumEnv()
+        self.pendulum.reset(seed=0)
+        self.look()
+
+    def look(self) -> None:
+        self.position.copy_(torch.from_numpy(np.array(self.pendulum.state, np.float32)))
+
+    def step(self, actions):
+        update, reset, evaluate_substep = self._hooks
+        targets = 0.5 * actions
+        self.last.copy_(actions)
+        for sub_step in range(3):
+            torch.mul(targets - self.position, 4.0, out=self.torque)
+            evaluate_substep(sub_step)
+            self.pendulum.step(self.torque[0, :1].numpy())
+            self.look()
+        self._steps += 1
+        done = self._steps % 7 == 0
+        if done:
+            self.pendulum.reset()
+            self.look()
+            self.last.zero_()
+            reset()
+        update()
+        return torch.cat([self.position, self.last], -1), done
+
+    def register_evaluation_hooks(self, update, reset, evaluate_substep):
+        self.keep(update, reset, evaluate_substep)
+
+
+class PendulumWithoutReset(Pendulum):
+    has_reset_hook = False
+
+    def register_evaluation_hooks(self, update, evaluate_substep):  # type: ignore[override]
+        self.keep(update, None, evaluate_substep)
 
 
 class Documented(Inlined):
@@ -230,6 +274,7 @@ SIGNATURES = pytest.mark.parametrize(
         WithoutReset, WithoutResetOtherNames, WithoutResetWithDefaults, WithoutResetPartial, WithoutResetDecorated,
         KeywordOnly, LastByKeyword, OtherOrder, AnyArguments, AnyKeywords,
         WithoutResetKeywordOnly, WithoutResetAndAFlag, WithoutResetAnyKeywords,
+        Pendulum, PendulumWithoutReset,
     ],
 )  # fmt: skip
 
@@ -295,3 +340,16 @@ def test_afterwards_hooks_that_do_nothing_take_their_place(kind, tmp_path: Path,
 def test_an_environment_that_calls_none_of_them_is_not_compared_at_sub_steps(tmp_path: Path, capsys):
     assert not run(NoHooks(), tmp_path)
     assert "incomplete" in capsys.readouterr().out
+
+
+def test_a_fault_at_a_sub_step_of_a_class_of_gymnasium_is_found(tmp_path: Path, capsys):
+    class Clearing(PendulumWithoutReset):
+        def keep(self, update, reset, evaluate_substep):
+            def clear_and_evaluate(sub_step: int) -> None:
+                self.torque.mul_(0.0 if sub_step == 2 else 1.0)
+                evaluate_substep(sub_step)
+
+            super().keep(update, reset, clear_and_evaluate)
+
+    assert not run(Clearing(), tmp_path)
+    assert "step 0, sub-step 2" in " ".join(capsys.readouterr().out.split())

@@ -4,14 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from gymnasium.envs.classic_control import PendulumEnv
 
-from exploy.exporter.core.actor import ExportableActor
+from exploy.exporter.core.actor import ExportableActor, add_actor_memory
+from exploy.exporter.core.components import Input, Memory, Output
 from exploy.exporter.core.evaluator import evaluate
 from exploy.exporter.core.session_wrapper import SessionWrapper
-from tests.support.environments import export, make_actor
-from tests.support.pd_robots import JOINTS, ROBOTS, START, PdRobot, Robot, robot_and_actor
+from tests.support.environments import TestEnvironment, export, make_actor
+from tests.support.pd_robots import JOINTS, ROBOTS, START, PdRobot, Recurrent, Robot, robot_and_actor
 
 CHEAP = 3
 
@@ -23,7 +26,7 @@ def robots() -> list[Any]:
     return [*cheap, *long]
 
 
-def agrees(env: PdRobot, actor: ExportableActor, folder: Path, steps: int) -> bool:
+def agrees(env: TestEnvironment, actor: ExportableActor, folder: Path, steps: int) -> bool:
     """Step a robot beside a file, with the memories of the file fed back and the default tolerances."""
     env._reset_every = min(401, steps // 2 + 1)
     session = SessionWrapper(folder, "policy.onnx", actor=actor, optimize=False)
@@ -80,6 +83,86 @@ def test_a_small_fault_shows(robot: Robot, fault: Callable[[PdRobot], dict[str, 
     env, actor = robot_and_actor(robot)
     export(env, actor, tmp_path, initial_memory=fault(env))
     assert not agrees(*robot_and_actor(robot), tmp_path, 100)
+    assert "differs: the file does NOT agree" in capsys.readouterr().out
+
+
+# -- a class of a real library --------------------------------------------------------------------------------------
+
+
+class StrongPendulum(TestEnvironment):
+    """Gymnasium's pendulum, whose state is float64, with a PD law of 1e3 Nm, a filter and an LSTM."""
+
+    num_actions = 1
+    num_observations = 3
+
+    def __init__(self, hooked: bool):
+        super().__init__(decimation=2, reset_every=61)
+        self._hooked = hooked
+        self.pendulum = PendulumEnv()
+        self.pendulum.m, self.pendulum.max_torque = 100.0, 2000.0
+        self.pendulum.reset(seed=0)
+        self.gains = torch.tensor([[1000.0, 100.0]], dtype=torch.float64)
+        self.state = torch.zeros(1, 2, dtype=torch.float64)
+        self.filtered = torch.full((1, 1), START)
+        self.torque = torch.zeros(1, 1)
+        self.look()
+        self.context_manager().add_components(
+            [
+                Input("state", lambda: self.state),
+                Memory("filtered", lambda: self.filtered),
+                Output("torque", lambda: self.torque),
+            ]
+        )
+
+    def look(self) -> None:
+        self.state = torch.from_numpy(np.array(self.pendulum.state)[None])
+
+    def observe(self) -> torch.Tensor:
+        return torch.cat([self.state.float(), self.filtered], -1)
+
+    def process_actions(self, actions: torch.Tensor) -> None:
+        self.filtered = 0.8 * self.filtered + 0.2 * actions.tanh()
+
+    def apply_actions(self) -> None:
+        law = (self.gains * self.state).sum(-1, keepdim=True)
+        self.torque = (1000.0 * self.filtered - law).float()
+
+    def move(self) -> None:
+        self.pendulum.step(self.torque[0].numpy())
+        self.look()
+
+    def prepare_export(self) -> None:
+        pass
+
+    def restart(self) -> None:
+        self.pendulum.reset()
+        self.look()
+        self.filtered = torch.full((1, 1), START)
+
+    def register_evaluation_hooks(self, update: Any, reset: Any, evaluate_substep: Any) -> None:
+        if self._hooked:
+            super().register_evaluation_hooks(update, reset, evaluate_substep)
+
+
+def pendulum_and_actor(hooked: bool) -> tuple[StrongPendulum, ExportableActor]:
+    env, actor = StrongPendulum(hooked), Recurrent("lstm", observations=3, actions=1)
+    add_actor_memory(env.context_manager(), actor.get_state)
+    return env, actor
+
+
+@pytest.mark.parametrize("hooked", [True, pytest.param(False, marks=pytest.mark.expensive)])
+def test_a_right_file_of_a_gymnasium_environment_agrees(hooked: bool, tmp_path: Path):
+    export(*pendulum_and_actor(hooked), tmp_path)
+    env, actor = pendulum_and_actor(hooked)
+    assert agrees(env, actor, tmp_path, 300)
+    assert float(env.torque.abs()) > 1.0
+
+
+def test_a_small_fault_of_a_gymnasium_environment_shows(tmp_path: Path, capsys):
+    env, actor = pendulum_and_actor(hooked=False)
+    env.gains[0, 0] *= 1.001
+    export(env, actor, tmp_path)
+    assert not agrees(*pendulum_and_actor(hooked=False), tmp_path, 60)
     assert "differs: the file does NOT agree" in capsys.readouterr().out
 
 

@@ -171,6 +171,11 @@ class Program:
         return {name: sorted(sources.inputs & inputs) for name, sources in self.sources[1].items()}
 
     @property
+    def written_by_observations(self) -> set[str]:
+        """Names of the memories that computing observations changes."""
+        return {memory.name for memory in self.memories if memory.written_by_observations}
+
+    @property
     def unread_memories(self) -> set[str]:
         """Names of carried memories that nothing but such memories depends on."""
         carried = {memory.input_name: memory for memory in self.memories if memory.carried}

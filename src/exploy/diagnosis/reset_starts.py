@@ -1,7 +1,7 @@
 """Start values of memories that are taken from a reset of the environment."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import torch
@@ -79,7 +79,7 @@ def with_starts_of_reset(
     names -= actor_memories(env, actor) if starts.from_reset else names
     if not names:
         return program, None
-    values, reason = _values(env, actor, starts.reset_within)
+    values, reason = _values(env, actor, program.written_by_observations, starts.reset_within)
     if values is None:
         return program, (
             f"{reason}. The start values of the memories are their current values. Implement reset(), pass a larger "
@@ -89,10 +89,12 @@ def with_starts_of_reset(
     return _with_starts(program, {name: value for name, value in values.items() if name in names}), None
 
 
-def _values(env: ExportableEnvironment, actor: ExportableActor, within: int) -> tuple[Values | None, str]:
+def _values(
+    env: ExportableEnvironment, actor: ExportableActor, written: Collection[str], within: int
+) -> tuple[Values | None, str]:
     try:
         with Experiments(env, actor).trial():
-            return Resets(env, actor, within).values(), f"No reset was seen within {within} policy steps"
+            return Resets(env, actor, written, within).values(), f"No reset was seen within {within} policy steps"
     except Exception as error:
         return None, f"No reset was seen: the environment raised {type(error).__name__} ({error})"
 

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from exploy.capture.program import ACTIONS, OBSERVATIONS
-from exploy.comparison import difference
 from exploy.contract import STEP_COUNT, Contract
 from exploy.environment.actor import ExportableActor
 from exploy.environment.context_manager import ContextManager
@@ -17,21 +16,15 @@ from exploy.environment.tensor_copies import to_numpy
 from exploy.errors import FileFormatError
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.verify.environment_reader import EnvironmentReader
-from exploy.verify.episode_starts import UNSEEN_OBSERVATIONS, EpisodeStarts
+from exploy.verify.episode_starts import EpisodeStarts
 from exploy.verify.fed_back_file import FedBackFile
-from exploy.verify.output_watch import different, values_at_moves, values_of
+from exploy.verify.inside_of_steps import UNSEEN_SUB_STEPS, InsideOfSteps
 from exploy.verify.reading_choice import reading_of, with_later_memories
 from exploy.verify.step_functions import StepFunctions, find_step_functions
 from exploy.verify.step_observer import Reading, StepObserver
-from exploy.verify.stepped import Stepped, Values, changed_names, same_array
-from exploy.verify.sub_steps import SubStep
+from exploy.verify.stepped import Stepped, Values, changed_names
 from exploy.verify.tally import Tally
 
-UNSEEN_SUB_STEPS = "sub-steps cannot be seen: step() neither calls the hooks nor shares a function with apply_actions()"
-UNSEEN_OUTPUTS = (
-    "step() changes it after the function that it shares with apply_actions() has returned, so that it is not known "
-    "what the simulator got"
-)
 RANDOM = "depends on random numbers"
 
 
@@ -100,6 +93,7 @@ class ClosedLoop:
         self._starts = EpisodeStarts(
             env, actor, self._file, self._contract, self._reader, self._observer, tally, starts_stored
         )
+        self._inside = InsideOfSteps(self._file, self._contract, self._reader, self._observer, tally, self._compare)
         self.steps = 0
         self.sub_steps: list[int] = []
         self._expect_comparisons()
@@ -170,25 +164,21 @@ class ClosedLoop:
         self._file.run(0, reading.inputs)
         self._compare(OBSERVATIONS, to_numpy(observations), 0)
         actions = self._act(observations)
-        was_decided, later = self._observer.is_decided, []
+        was_decided = self._observer.is_decided
         observations, done = self._observer.step(actions)
         was_reset = done or self._observer.was_reset
         sub_steps = self._observer.sub_steps(self._contract.decimation, was_reset)
         reading = reading if was_reset else self._reading_after_step(observations)
         if sub_steps is None:
-            seen = self._catch_up(None if was_reset else reading)
+            seen = self._inside.catch_up(None if was_reset else reading)
         else:
-            later = self._follow(sub_steps, is_first=self._observer.is_decided and not was_decided)
-            numbers = {item.number for item in sub_steps}
-            seen = dict.fromkeys(self._manager.get_output_names(), numbers)
+            is_first = self._observer.is_decided and not was_decided
+            seen = self._inside.follow(sub_steps, None if was_reset else reading, self.steps, is_first)
         if was_reset:
             return *self._starts.follow_reset(self.steps), True
         self._note_unseen(seen)
         self._count_sub_steps(seen)
         self._compare_memories(reading, is_followed=sub_steps is not None)
-        for name, number in later:
-            memory = next(item for item in self._registered.values() if item.output == name)
-            self._compare(name, reading.memories[memory.input], number, self._file.memories[memory.input])
         return observations, reading, False
 
     def _count_sub_steps(self, seen: Mapping[str, Collection[int]]) -> None:
@@ -200,7 +190,7 @@ class ClosedLoop:
         if applied is None:
             return
         is_kept = applied == 1 and all(len(seen.get(name, ())) == decimation for name in self._reader.outputs_alone())
-        self.sub_steps.append(decimation if is_kept and self._observer.moves >= decimation else applied)
+        self.sub_steps.append(decimation if is_kept and self._observer.moves(decimation) else applied)
 
     def _compare_finely(self, observations: torch.Tensor, reading: Reading) -> None:
         """Compare the observations that the file computes from the environment's memories, which are not coarse."""
@@ -218,59 +208,6 @@ class ClosedLoop:
         self._compare(ACTIONS, to_numpy(actions), 0)
         return actions
 
-    def _follow(self, sub_steps: list[SubStep], is_first: bool) -> list[tuple[str, int]]:
-        """Run the file through the sub-steps that were seen, and compare each.
-
-        A memory that differs there is left to the comparison after the step: step() may write it later than
-        process_actions() does, if nothing reads it in between.
-
-        Args:
-            sub_steps: The sub-steps.
-            is_first: Whether it is the first time that sub-steps are seen. If Outputs keep their values then, they need
-                not be watched any more.
-
-        Returns:
-            The memories that are to be compared after the step, and the sub-steps at which they differed.
-        """
-        later: list[tuple[str, int]] = []
-        memories = {memory.output for memory in self._registered.values()}
-        self._observer.watches_outputs &= not is_first
-        windows = [item.periods for item in sub_steps]
-        for sub_step in sub_steps:
-            if sub_step.number > 0:
-                self._file.run(sub_step.number, sub_step.inputs)
-            for name, value in (sub_step.outputs or {}).items():
-                if name in memories and not self._agrees(name, value):
-                    later.append((name, sub_step.number))
-                    continue
-                if name not in self._reader.kept_outputs:
-                    self._compare(name, value, sub_step.number)
-                    continue
-                after = value if sub_step.later is None else sub_step.later[name]
-                got = values_at_moves(windows, sub_step.number, name) or different([value, after])
-                self._compare_output(name, value, got, sub_step.number)
-                if len(different([value, after, *got])) > 1:
-                    self._observer.watches_outputs = True
-        return later
-
-    def _compare_output(self, name: str, value: np.ndarray, got: list[np.ndarray], sub_step: int) -> None:
-        """Compare an Output with what the simulator got, if that is known.
-
-        Args:
-            name: The Output.
-            value: Its value after the function that applies actions.
-            got: The values that the simulator may have got.
-            sub_step: The number of the sub-step.
-        """
-        if len(got) == 1:
-            self._compare(name, got[0], sub_step)
-            return
-        self._compare(name, next((item for item in got if self._agrees(name, item)), value), sub_step)
-        self._tally.unseen.setdefault(name, f"at step {self.steps}: {UNSEEN_OUTPUTS}")
-
-    def _agrees(self, name: str, value: np.ndarray) -> bool:
-        return difference(value, self._file.results[name], self._tally.atol, self._tally.rtol) is None
-
     def _note_unseen(self, seen: Mapping[str, Collection[int]]) -> None:
         """Note what could not be compared in a step without a reset, even if other steps show it.
 
@@ -280,83 +217,8 @@ class ClosedLoop:
         for name in self._manager.get_output_names():
             missing = set(self._tally.expected[name]) - set(seen.get(name, ()))
             if missing and name not in self._contract.random_outputs:
-                self._tally.unseen.setdefault(name, f"at step {self.steps}: {UNSEEN_SUB_STEPS}")
-
-    def _catch_up(self, reading: Reading | None) -> dict[str, set[int]]:
-        """Run the file through sub-steps that were not seen, and compare what can be known all the same.
-
-        An Output that does not depend on Inputs there is compared at all of them, if it was seen to keep its value
-        while the simulator moved. If all Outputs are, memories are compared with their values after the step.
-
-        Args:
-            reading: Inputs and memories after the step; None after a reset.
-
-        Returns:
-            The sub-steps at which each Output and memory was compared.
-        """
-        results = self._results_without_new_inputs()
-        last = len(results) - 1
-        held = {} if reading is None else self._held_outputs()
-        self._observer.watches_outputs = reading is None or any(self._is_worth_watching(name) for name in held)
-        values = {} if reading is None else self._values_after_step(reading)
-        is_whole = held.keys() == self._reader.outputs_alone().keys()
-        compared: dict[str, set[int]] = {}
-        for name in self._manager.get_output_names():
-            reason = None if name in held else self._reason_not_to_compare(name, values)
-            if reason is not None:
-                self._tally.not_compared.setdefault(name, reason)
-            elif name in held or name in values:
-                numbers = [last] if name not in held and not is_whole else self._same_as_last(name, results)
-                for number in numbers:
-                    self._compare(name, held.get(name, values[name]), number, results[number][name])
-                compared[name] = set(numbers)
-            if last:
-                self._tally.not_compared.setdefault(name, UNSEEN_SUB_STEPS)
-        return compared
-
-    def _results_without_new_inputs(self) -> list[Values]:
-        """What the file gives at each sub-step if Inputs do not change."""
-        inputs = self._reader.inputs()
-        results = [self._file.results]
-        for number in range(1, self._contract.decimation):
-            self._file.run(number, inputs)
-            results.append(self._file.results)
-        return results
-
-    def _held_outputs(self) -> Values:
-        """The Outputs that had one value only while the simulator moved, and that do not depend on Inputs meanwhile."""
-        periods = self._observer.periods
-        names = [name for name in self._reader.outputs_alone() if not self._depends_on_unseen(name)]
-        found = {name: values_at_moves([periods], 0, name) for name in names} if periods else {}
-        return {name: values[0] for name, values in found.items() if len(values) == 1}
-
-    def _is_worth_watching(self, output: str) -> bool:
-        """Whether an Output must be watched to be known: not if it can be read after the step."""
-        return self._contract.decimation > 1 or len(values_of(self._observer.periods, output)) > 2
-
-    def _values_after_step(self, reading: Reading) -> Values:
-        """Outputs and memories after the step; memories that the computation of observations writes, before it."""
-        values = self._reader.outputs()
-        for name, memory in self._registered.items():
-            if memory.written_by_observations:
-                values.pop(memory.output)
-                values |= {memory.output: reading.memories[name]} if name in reading.memories else {}
-        return values
-
-    def _same_as_last(self, name: str, results: list[Values]) -> list[int]:
-        """The sub-steps after which an output has the value that it has after the last; all for an Output."""
-        is_memory = any(memory.output == name for memory in self._registered.values())
-        pairs = enumerate(results)
-        return [number for number, item in pairs if not is_memory or same_array(item[name], results[-1][name])]
-
-    def _depends_on_unseen(self, output: str) -> bool:
-        """Whether an output depends on Inputs that only sub-steps would show."""
-        return self._contract.decimation > 1 and bool(self._contract.sub_step_inputs.get(output))
-
-    def _reason_not_to_compare(self, output: str, values: Values) -> str | None:
-        if self._depends_on_unseen(output):
-            return UNSEEN_SUB_STEPS
-        return UNSEEN_OBSERVATIONS if values and output not in values else None
+                reason = self._tally.not_compared.get(name, UNSEEN_SUB_STEPS)
+                self._tally.unseen.setdefault(name, f"at step {self.steps}: {reason}")
 
     def _reading_after_step(self, observations: torch.Tensor) -> Reading:
         readings = self._observer.readings()

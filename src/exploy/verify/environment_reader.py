@@ -35,6 +35,11 @@ class EnvironmentReader:
         inputs = self._manager.get_input_components()
         return {item.input_name: to_numpy(item.fetch()) for item in inputs if item.input_name not in self._start}
 
+    @property
+    def output_names(self) -> list[str]:
+        """The names of Outputs and memories."""
+        return [item.output_name for item in self._manager.get_output_components()]
+
     def outputs(self) -> Values:
         """The Outputs and memories, by the names of output ports."""
         return {item.output_name: self._read(item) for item in self._manager.get_output_components()}

@@ -1,6 +1,6 @@
 """The values that memories have after a reset of the environment."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ class Resets:
     Args:
         env: The environment; it is really reset and stepped.
         actor: The actor, which steps it.
+        written_by_observations: The names of the memories that computing observations changes.
         within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
         functions: The functions by which the environment computes observations; found here if None.
         after_step: Called after each policy step without a reset.
@@ -36,6 +37,7 @@ class Resets:
         self,
         env: ExportableEnvironment,
         actor: ExportableActor,
+        written_by_observations: Collection[str],
         within: int = RESET_WITHIN,
         functions: StepFunctions | None = None,
         after_step: Callable[[], None] = lambda: None,
@@ -44,6 +46,7 @@ class Resets:
         self._after_step = after_step
         self._env = env
         self._actor = actor
+        self._written = written_by_observations
         self._within = within
         self._readers = Readers(self._read_inputs, self._read_memories, dict, dict)
         self._functions = StepFunctions(observe=(functions or find_step_functions(env, actor)).observe)
@@ -80,19 +83,19 @@ class Resets:
         return False
 
     def _start(self, observer: StepObserver) -> Values:
-        """The memories at the first computation of observations since the reset; as they are if there was none.
+        """The memories after the reset; those that observations write, at the first computation since the reset.
 
         An environment without `reset()` may leave the reset to `observations_reset()`, which an evaluation calls.
         """
-        now, readings = self._readers.reading(), observer.readings()
+        before, readings = self._readers.reading(), observer.readings()
         if not has_reset(self._env):
             observer.forget_readings()
             validated_tensor(self._env, "observations_reset")
             readings += observer.readings()
-            after = self._readers.reading()
-            now = now if same_values(now.inputs, after.inputs) else after
-        since = [item for item in readings if same_values(item.inputs, now.inputs)]
-        return since[0].memories if since else now.memories
+        after = self._readers.reading()
+        since = [item for item in (*readings, before, after) if same_values(item.inputs, after.inputs)]
+        first = since[0].memories
+        return after.memories | {name: first[name] for name in self._written if name in first}
 
     def _reset_actor(self) -> None:
         actions = self._env.empty_actions()

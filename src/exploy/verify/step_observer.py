@@ -74,6 +74,7 @@ class StepObserver:
         self._uses_hooks = False
         self._sites: frozenset[Site] = frozenset()
         self._watch: OutputWatch | None = None
+        self._moves_of_a_step = 0
         self.watches_outputs = True
         self.applied: int | None = None
         self.begin_step()
@@ -193,10 +194,11 @@ class StepObserver:
         """The values that Outputs had in the step that has just ended; empty if they were not watched."""
         return self._watch.periods if self._watch is not None else []
 
-    @property
-    def moves(self) -> int:
-        """How often Inputs were seen to change in the step that has just ended; 0 if it was not watched."""
-        return self._watch.moves if self._watch is not None else 0
+    def moves(self, times: int) -> bool:
+        """Whether the simulator was seen to move so many times, in this step or, if none did, in an earlier one."""
+        if self._watch is not None and self._watch.has_input_that_changed(times):
+            self._moves_of_a_step = times
+        return self._moves_of_a_step == times
 
     def _chosen(self, calls: list[SubStep], decimation: int, was_reset: bool) -> list[SubStep] | None:
         """Those calls of the function that applies actions which are sub-steps; None if that is not known."""

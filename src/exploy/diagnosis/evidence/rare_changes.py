@@ -61,7 +61,8 @@ def watch_resets(
         look(f"{evidence.steps + resets.steps} steps after the export")
 
     with experiments.trial():
-        resets = Resets(experiments.env, experiments.actor, within, experiments.step_functions, look_after_step)
+        functions, written = experiments.step_functions, program.written_by_observations
+        resets = Resets(experiments.env, experiments.actor, written, within, functions, look_after_step)
         try:
             while len(seen.starts) < _RESETS and (start := resets.values()) is not None:
                 look(AFTER_A_RESET)
