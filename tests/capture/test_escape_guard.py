@@ -1,13 +1,12 @@
-"""Traced values must not leave torch, because their result would be a constant in the file."""
+"""Traced values must not leave torch, because their result would be a constant in the file.
 
-import copy
+`test_ways_out_of_torch.py` has all ways that one expression can take.
+"""
+
 import io
-import math
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -68,59 +67,16 @@ def saved(env: Observing) -> torch.Tensor:
     return loaded
 
 
-@torch.jit.script
-def scripted_branch(value: torch.Tensor) -> torch.Tensor:
-    if bool(value.sum() > 0):
-        return value * 2
-    return value
-
-
 ESCAPES: dict[str, Callable[[Observing], torch.Tensor]] = {
     "an if": branch,
     "an assert": assertion,
-    "an if in a scripted function": lambda env: scripted_branch(env.state),
-    "item": lambda env: env.settings * env.state[0, 0].item(),
-    "float": lambda env: env.settings * float(env.state[0, 0]),
-    "int": lambda env: env.settings * int(env.state[0, 0]),
-    "a Python index": lambda env: env.settings * [1.0, 2.0][env.state.argmax()],
-    "tolist": lambda env: torch.tensor(env.state.tolist()),
-    "numpy": lambda env: torch.from_numpy(env.state.numpy() * 2),
-    "numpy of a detached copy": lambda env: torch.from_numpy(env.state.detach().cpu().numpy() * 2),
-    "np.asarray": lambda env: torch.from_numpy(np.asarray(env.state) * 2),
-    "np.array": lambda env: torch.from_numpy(np.array(env.state * 2)),
-    "a numpy function": lambda env: torch.as_tensor(np.sin(env.state)),
-    "np.from_dlpack": lambda env: torch.from_numpy(np.from_dlpack(env.state).copy()),
-    "torch.from_dlpack": lambda env: torch.utils.dlpack.from_dlpack(env.state),
-    "torch.equal": lambda env: env.state * torch.equal(env.state, env.settings),
-    "torch.allclose": lambda env: env.state * torch.allclose(env.state, env.settings),
-    "in": lambda env: env.state * (0.5 in env.state),
-    "nonzero": lambda env: env.settings * len(env.state.nonzero()),
-    "a masked read": lambda env: env.settings * env.state[env.state > 0].sum(),
-    "masked_select": lambda env: env.settings * env.state.masked_select(env.state > 0).sum(),
-    "unique": lambda env: env.settings * env.state.unique().sum(),
-    "where with one argument": lambda env: env.settings * torch.where(env.state > 0)[0].float().sum(),
     "a buffer that was written from an input": written_then_read,
-    "str": lambda env: env.settings * float(str(env.state[0, 0])[7:-1]),
-    "repr": lambda env: env.settings * float(repr(env.state[0, 0])[7:-1]),
-    "an f-string": lambda env: env.settings * float(f"{env.state[0, 0]:.4f}"),
-    "format": lambda env: env.settings * float(format(env.state[0, 0], ".4f")),
-    "a percent sign": lambda env: env.settings * float("%.4f" % env.state[0, 0]),  # noqa: UP031
     "print": printed,
-    "pickle": lambda env: pickle.loads(pickle.dumps(env.state)),
     "torch.save": saved,
-    "copy.copy": lambda env: copy.copy(env.state) * 2,
-    "an element of the storage": lambda env: env.settings * env.state.untyped_storage()[0],
-    "the storage as a list": lambda env: env.settings * sum(env.state.untyped_storage().tolist()),
-    "a function of Python": lambda env: env.state.clone().apply_(lambda value: 2 * value),
-    "a function of Python and two tensors": lambda env: env.state.clone().map_(env.settings, lambda a, b: a * b),
-    "max() of Python": lambda env: env.settings * max(env.state[0]),
-    "math.floor": lambda env: env.settings * math.floor(env.state[0, 0]),
-    "a list of numbers for numpy": lambda env: torch.from_numpy(np.stack([env.state[0, 0], env.state[0, 1]])[None]),
     "one value per true element of a mask": lambda env: env.settings.clone().index_put((env.state > -9,), env.state[0]),
 }
 
 
-@pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword")
 @pytest.mark.parametrize("function", ESCAPES.values(), ids=ESCAPES.keys())
 def test_refuses_with_file_and_line(function, tmp_path: Path):
     env = Observing(function)
@@ -186,22 +142,11 @@ def test_only_the_elements_that_python_reads_are_frozen():
     assert exploy.check_environment(OtherElement(CONSTANTS["a setting"]), make_actor(2)).ok
 
 
-FOLLOWED: dict[str, Callable[[Observing], torch.Tensor]] = {
-    "torch.tensor of a comparison": lambda env: env.state + torch.tensor([[env.state[0, 0] > 0.5]]),
-    "torch.tensor of a list": lambda env: torch.tensor([[env.state[0, 1], env.state[0, 0]]]),
-    "torch.tensor of numbers and a value": lambda env: torch.tensor([[env.state[0, 1], 3]]),
-    "torch.tensor with a type": lambda env: torch.tensor([[env.state[0, 1], 3]], dtype=torch.float64).float(),
-    "torch.as_tensor": lambda env: torch.as_tensor([[env.state[0, 1], env.state[0, 0]]]),
-    "torch.asarray": lambda env: torch.asarray([[env.state[0, 1], env.state[0, 0]]]),
-    "new_tensor": lambda env: env.settings.new_tensor([[env.state[0, 1], env.state[0, 0]]]),
-    "a list of rows": lambda env: torch.tensor([list(row) for row in env.state]),
-    "a copy": lambda env: copy.deepcopy(env.state) * 2,
-}
+def test_lists_of_traced_values_are_followed(tmp_path: Path):
+    def swapped(env: Observing) -> torch.Tensor:
+        return torch.tensor([[env.state[0, 1], env.state[0, 0]]])
 
-
-@pytest.mark.parametrize("function", FOLLOWED.values(), ids=FOLLOWED.keys())
-def test_lists_of_traced_values_are_followed(function, tmp_path: Path):
-    session = assert_agrees(Observing(function), make_actor(2), tmp_path, steps=5)
+    session = assert_agrees(Observing(swapped), make_actor(2), tmp_path, steps=5)
     assert "state" in session.input_names
 
 

@@ -5,6 +5,17 @@ import torch
 from exploy.live.stage_functions import functions_of_stages
 
 
+def noted(function):
+    def noting(*args):
+        function(*args)
+
+    return noting
+
+
+def sleep() -> None:
+    pass
+
+
 class Inner:
     def __init__(self) -> None:
         self.value = torch.zeros(2)
@@ -18,8 +29,9 @@ class Inner:
         self.note("hold")
         self.rest()
 
+    @noted
     def rest(self) -> None:
-        pass
+        sleep()
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -38,7 +50,8 @@ class Outer:
 
 def names_of_stages(outer: Outer) -> dict[str, list[str]]:
     stages = {"observe": outer.observe, "apply": outer.hold}
-    found = functions_of_stages(stages, {"observe": Outer.observe, "apply": Outer.hold}, lambda: None)
+    methods = {"observe": Outer.observe, "apply": Outer.hold}
+    found = functions_of_stages(stages, methods, {Outer, Inner}, lambda: None)
     return {stage: [item.code.co_qualname for item in functions] for stage, functions in found.items()}
 
 
@@ -48,4 +61,10 @@ def test_functions_that_call_operators_are_found():
 
 def test_a_stage_without_operators_is_followed_by_name():
     """What both stages call is of neither."""
-    assert names_of_stages(Outer())["apply"] == ["Outer.hold", "Inner.hold", "Inner.rest"]
+    assert names_of_stages(Outer())["apply"] == [
+        "Outer.hold",
+        "Inner.hold",
+        "noted.<locals>.noting",
+        "Inner.rest",
+        "sleep",
+    ]

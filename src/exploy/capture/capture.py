@@ -11,6 +11,7 @@ from torch.nn.parameter import is_lazy
 
 from exploy.capture.actor_state import require_no_new_state
 from exploy.capture.aliases import require_disjoint_arguments, tie_aliases
+from exploy.capture.file_dtypes import CONVERT_COMPONENT, require_file_dtype
 from exploy.capture.frozen import frozen_tensors
 from exploy.capture.graph_module import own_module
 from exploy.capture.initial_memory import initial_values
@@ -21,7 +22,7 @@ from exploy.capture.recording import STAGE, mutated_arguments
 from exploy.capture.sensitivity import Sensitivity
 from exploy.capture.two_rates import OBSERVE, TwoRates, split_rates
 from exploy.environment.actor import ExportableActor
-from exploy.environment.components import Input, Memory, Output, describe
+from exploy.environment.components import Memory, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.tensor_copies import cpu_copy
 from exploy.errors import ActorError, ComponentError
@@ -32,10 +33,6 @@ from exploy.live.roots import live_objects
 from exploy.live.snapshot import Snapshot
 
 ONE_AT_A_TIME = threading.RLock()  # recording and torch's exporter use process-wide state
-_DTYPES = (
-    torch.float32, torch.float64, torch.float16, torch.bool,
-    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
-)  # fmt: skip
 
 
 def capture(
@@ -63,7 +60,7 @@ def capture(
     pipeline = Pipeline(env, actor)
     arguments = {component.input_name: component.fetch() for component in pipeline.inputs}
     for component in pipeline.inputs:
-        _require_file_dtype(component, arguments[component.input_name])
+        require_file_dtype(component, arguments[component.input_name], CONVERT_COMPONENT, ComponentError)
     require_disjoint_arguments(arguments)
     initial = initial_values(env, actor, roots, initial_memory or {})
     with Snapshot(roots) as snapshot:
@@ -146,7 +143,8 @@ class _Builder:
         """Check that every component has a supported dtype, and that inputs keep their shape and dtype."""
         for output in self.pipeline.outputs:
             clone = self.pipeline.boundaries[0].outputs[output.output_name]
-            _require_file_dtype(output, self.pipeline.recording.tensors[clone])
+            tensor = self.pipeline.recording.tensors[clone]
+            require_file_dtype(output, tensor, CONVERT_COMPONENT, ComponentError)
         for item in self.pipeline.inputs:
             before = self.arguments[item.input_name]
             for boundary in self.pipeline.boundaries:
@@ -216,11 +214,3 @@ def _require_initialized_parameters(actor: torch.nn.Module) -> None:
     lazy = [name for name, parameter in actor.named_parameters() if is_lazy(parameter)]
     if lazy:
         raise ActorError(f"The parameters {', '.join(lazy)} are not initialized. Run the actor once before the export.")
-
-
-def _require_file_dtype(component: Input | Output, tensor: torch.Tensor) -> None:
-    if tensor.dtype not in _DTYPES:
-        raise ComponentError(
-            f"{component} has {describe(tensor)}, a dtype that numpy or ONNX does not support. "
-            "Convert it in the environment, for example with .float()."
-        )

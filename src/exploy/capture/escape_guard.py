@@ -1,15 +1,16 @@
 """Raises an error when a traced value leaves torch, because its result would silently become a constant."""
 
 import functools
+import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.overrides import TorchFunctionMode, resolve_name
-from torch.utils._pytree import tree_iter
+from torch.utils._pytree import tree_iter, tree_map
 
-from exploy.capture.recording import Recording, data_dependent_message
+from exploy.capture.recording import Recording, data_dependent_message, is_about_control_flow
 from exploy.errors import DataDependentError
 from exploy.live.geometry import has_memory
 from exploy.live.location import UNKNOWN, calling_line
@@ -46,7 +47,9 @@ _ESCAPES = {
     "__format__": "A string made by format() or an f-string",
 }
 _FROM_LISTS = {"tensor", "as_tensor", "asarray", "new_tensor", "new"}
-_OF_TORCH_ITSELF = {"storage", "_typed_storage", "untyped_storage", "__repr__", "__str__", "__format__"}
+_STORAGES = {"storage", "_typed_storage", "untyped_storage"}
+_OF_TORCH_ITSELF = {*_STORAGES, "__repr__", "__str__", "__format__"}
+_WRITTEN_BY_PYTHON = {"apply_", "map_", "map2_"}
 
 
 class EscapeGuard(TorchFunctionMode):
@@ -60,9 +63,19 @@ class EscapeGuard(TorchFunctionMode):
         super().__init__()
         self._recording = recording
         self._snapshot = snapshot
+        self._escape: DataDependentError | None = None
+
+    def require_no_escape(self) -> None:
+        """Raise the first error of this guard again, if there was one, since the recorded code has caught it.
+
+        Raises:
+            DataDependentError: If a value that depends on an input has left torch.
+        """
+        if self._escape is not None:
+            raise self._escape
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+        self, func: Callable[..., Any], _: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run a torch function.
 
@@ -74,22 +87,62 @@ class EscapeGuard(TorchFunctionMode):
         tensors = [item for item in tree_iter((args, kwargs)) if isinstance(item, torch.Tensor) and has_memory(item)]
         if name in _ESCAPES and tensors:
             return self._read(name, func, tensors, args, kwargs)
-        if name in _FROM_LISTS and tensors and self._depend_on_arguments(tensors):
-            return self._stacked(func, args, kwargs)
+        if name in _FROM_LISTS and tensors:
+            if self._depend_on_arguments(tensors):
+                return self._stacked(func, args, kwargs)
+            self._note_reads(tensors, calling_line())
         self._protect(tensors)
         if name == "__deepcopy__":
             return args[0].clone()
-        return func(*args, **kwargs)
+        try:
+            return func(*args, **kwargs)
+        except RuntimeError as error:
+            if not is_about_control_flow(error):
+                raise
+            return self._with_numbers(func, args, kwargs)
 
     def _read(self, name: str, func: Callable[..., Any], tensors: list[torch.Tensor], args: Any, kwargs: Any) -> Any:
         where = calling_line()
         is_internal = name in _OF_TORCH_ITSELF and where == UNKNOWN
-        if not is_internal and self._depend_on_arguments(tensors):
-            raise DataDependentError(data_dependent_message(_ESCAPES[name], where))
-        for tensor in tensors if name not in _OF_TORCH_ITSELF and where != UNKNOWN else []:
-            self._recording.note_python_read(tensor, where)
+        if name in _WRITTEN_BY_PYTHON or (not is_internal and self._depend_on_arguments(tensors)):
+            self._refuse(_ESCAPES[name], where)
+        if name not in _STORAGES:
+            self._note_reads(tensors, where)
         with disable_proxy_modes_tracing():
             return func(*args, **kwargs)
+
+    def _note_reads(self, tensors: list[torch.Tensor], where: str) -> None:
+        for tensor in tensors if where != UNKNOWN else []:
+            self._recording.note_python_read(tensor, where)
+
+    def _refuse(self, what: str, where: str) -> NoReturn:
+        error = DataDependentError(data_dependent_message(what, where))
+        self._escape = self._escape or error
+        raise error
+
+    def _with_numbers(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """Call a function that reads tensors as numbers, such as sizes and indices, with numbers instead."""
+        where = calling_line()
+        kept = args[0] if isinstance(func, types.MethodDescriptorType | types.WrapperDescriptorType) else None
+
+        def number(value: Any) -> Any:
+            if isinstance(value, slice):
+                return slice(number(value.start), number(value.stop), number(value.step))
+            if not isinstance(value, torch.Tensor) or value.dim() or not has_memory(value) or value is kept:
+                return value
+            if self._depend_on_arguments([value]):
+                self._refuse("A number that torch reads from a tensor, as a size, an index or a fill value,", where)
+            self._note_reads([value], where)
+            with disable_proxy_modes_tracing():
+                return value.item()
+
+        numbers, named = tree_map(number, (args, kwargs))
+        try:
+            return func(*numbers, **named)
+        except RuntimeError as error:
+            if not is_about_control_flow(error):
+                raise
+        return self._refuse("A value", where)
 
     def _depend_on_arguments(self, tensors: list[torch.Tensor]) -> bool:
         return any(self._recording.depends_on_arguments(tensor) for tensor in tensors)

@@ -8,9 +8,12 @@ import torch
 from torch import fx
 
 from exploy.capture.aliases import Access, Region, is_overwritten_first
+from exploy.capture.file_dtypes import numpy_has
 from exploy.capture.program import FrozenTensor
 from exploy.capture.recording import Recording, viewed_argument
+from exploy.environment.components import describe
 from exploy.environment.tensor_copies import to_numpy
+from exploy.errors import CaptureError
 from exploy.live.attribute_paths import NamedMemory, PathIndex
 from exploy.live.geometry import Geometry
 
@@ -79,6 +82,11 @@ def tensors_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 def _frozen(name: str, entry: _Entry) -> FrozenTensor:
     source = entry.named.value if entry.named else entry.tensor
+    if isinstance(source, torch.Tensor) and not numpy_has(source.dtype):
+        raise CaptureError(
+            f"{entry.where}: {name} has {describe(source)}, a dtype that numpy and onnxruntime do not support. "
+            "Convert the module or tensor before the export, for example with .float() or .half()."
+        )
     array = to_numpy(source) if isinstance(source, torch.Tensor) else source.copy()
     elements = entry.named.positions_of(np.concatenate(entry.elements)) if entry.named and entry.elements else None
     value = array.reshape(-1) if elements is None else array.reshape(-1)[elements]

@@ -6,6 +6,7 @@ import torch
 from torch import fx
 
 from exploy.capture.escape_guard import EscapeGuard
+from exploy.capture.file_dtypes import require_file_dtype
 from exploy.capture.recording import Recording
 from exploy.capture.two_rates import (
     ACT,
@@ -20,7 +21,7 @@ from exploy.environment.components import Input, Memory, Output, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.stages import Stages
 from exploy.environment.validation import validated_tensor
-from exploy.errors import ActorError, ExployError, InvalidEnvironmentError
+from exploy.errors import ActorError, DataDependentError, ExployError, InvalidEnvironmentError
 from exploy.live.attribute_paths import PathIndex, index_paths
 from exploy.live.geometry import Geometry
 from exploy.live.location import raising_line, runs_stages
@@ -64,8 +65,15 @@ class Pipeline:
         """
 
         def run(*_: torch.Tensor) -> None:
-            with EscapeGuard(self.recording, snapshot):
-                self._run()
+            with EscapeGuard(self.recording, snapshot) as guard:
+                try:
+                    self._run()
+                except DataDependentError:
+                    raise
+                except Exception:
+                    guard.require_no_escape()
+                    raise
+                guard.require_no_escape()
 
         self.recording.run(run, arguments, snapshot.gradient_mode())
 
@@ -93,6 +101,8 @@ class Pipeline:
                 f"compute_observations() must return a tensor of {describe(expected)}, like "
                 f"empty_actor_observations(); got {got}."
             )
+        remedy = "Return them with .float()."
+        require_file_dtype("The result of compute_observations()", observations, remedy, InvalidEnvironmentError)
         return observations
 
     def _act(self, stages: Stages, observations: torch.Tensor) -> torch.Tensor:
@@ -110,6 +120,7 @@ class Pipeline:
         if not isinstance(actions, torch.Tensor) or actions.shape != expected.shape:
             got = describe(actions) if isinstance(actions, torch.Tensor) else type(actions).__name__
             raise ActorError(f"The actor must return actions of {describe(expected)}, like empty_actions(); got {got}.")
+        require_file_dtype("The result of the actor", actions, "Return it with .float().", ActorError)
         return actions
 
     def _rebound_memories(self) -> set[str]:

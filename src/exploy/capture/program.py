@@ -141,7 +141,7 @@ class Program:
         values = {port.name: port.example for port in self.inputs}
         return values | {memory.input_name: memory.initial for memory in self.memories}
 
-    @property
+    @cached_property
     def precision(self) -> float:
         """The coarsest machine epsilon of the program's floating-point inputs and buffers."""
         tensors = [*self.examples.values(), *self.module.buffers()]
@@ -191,7 +191,7 @@ class Program:
         drawn = {operator for step in self.sources for sources in step.values() for operator in sources.random}
         return sorted(drawn, key=lambda operator: (operator.where, operator.name, operator.stage))
 
-    @property
+    @cached_property
     def random_outputs(self) -> set[str]:
         """Outputs that are not deterministic: they depend on random numbers, directly or through a memory."""
         random: set[str] = set()

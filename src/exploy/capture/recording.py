@@ -16,8 +16,8 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_
 from torch.utils.weak import WeakIdKeyDictionary
 
 from exploy.errors import CaptureError, DataDependentError, ExployError
-from exploy.live.geometry import Geometry
-from exploy.live.location import calling_line, raising_line
+from exploy.live.geometry import Geometry, has_memory
+from exploy.live.location import UNKNOWN, calling_line, is_raised_by_user_code, raising_line
 
 STAGE = "exploy_stage"
 WHERE = "exploy_where"
@@ -69,7 +69,8 @@ class Recording:
 
         Raises:
             DataDependentError: If Python code branches on a traced value.
-            ExployError: If `function` raises it.
+            CaptureError: If torch raises an error in the recorded code.
+            Exception: Whatever the recorded code raises itself.
         """
 
         def recorded(*tensors: torch.Tensor) -> Any:
@@ -81,10 +82,15 @@ class Recording:
                 self.module = make_fx(recorded, tracing_mode="real", pre_dispatch=True)(*arguments)
         except ExployError:
             raise
-        except RuntimeError as error:
-            if any(hint in str(error) for hint in _CONTROL_FLOW_HINTS):
+        except Exception as error:
+            if is_about_control_flow(error):
                 raise DataDependentError(data_dependent_message("A value", raising_line(error))) from error
-            raise
+            if is_raised_by_user_code(error) or raising_line(error) == UNKNOWN:
+                raise
+            raise CaptureError(
+                f"{raising_line(error)}: torch cannot record this ({type(error).__name__}: {error}). Use other torch "
+                "operations, or move code that is not meant to run on the robot to prepare_export()."
+            ) from error
         self._tracer = None
         for node in list(self.graph.nodes):
             if node.target is torch._C._set_grad_enabled:
@@ -161,7 +167,7 @@ class Recording:
 
         Raises:
             DataDependentError: If its size depends on traced values.
-            CaptureError: If it was created inside a transformation such as vmap.
+            CaptureError: If it was created inside a transformation such as vmap, or is not a dense tensor.
         """
         self.tensors[node] = tensor
         if WHERE not in node.meta:
@@ -170,6 +176,10 @@ class Recording:
             raise CaptureError(
                 f"{node.meta[WHERE]}: transformations such as torch.vmap() cannot be recorded. "
                 "Write the computation for a whole batch."
+            )
+        if not has_memory(tensor):
+            raise CaptureError(
+                f"{node.meta[WHERE]}: a tensor of layout {tensor.layout} cannot be recorded. Use dense tensors."
             )
         origin = node.args[0] if node.target is operator.getitem else node
         if isinstance(origin, fx.Node):
@@ -201,6 +211,11 @@ class Recording:
         assert tensor is not None
         with disable_proxy_modes_tracing():
             return [index.clone() for index in tensor.nonzero(as_tuple=True)]
+
+
+def is_about_control_flow(error: Exception) -> bool:
+    """Whether torch has refused to read a traced value as a number."""
+    return isinstance(error, RuntimeError) and any(hint in str(error) for hint in _CONTROL_FLOW_HINTS)
 
 
 def data_dependent_message(what: str, where: str) -> str:

@@ -3,10 +3,24 @@
 import numpy as np
 import torch
 
+from exploy.errors import ComponentError
+
 
 def to_numpy(tensor: torch.Tensor) -> np.ndarray:
-    """Return a numpy copy of a tensor of any device."""
-    return np.array(tensor.detach().resolve_conj().resolve_neg().cpu().numpy())
+    """Return a numpy copy of a tensor of any device.
+
+    Raises:
+        ComponentError: If numpy does not have its dtype.
+    """
+    plain = tensor.detach().resolve_conj().resolve_neg().cpu()
+    try:
+        return np.array(plain.numpy())
+    except TypeError as error:
+        kind = str(tensor.dtype).removeprefix("torch.")
+        raise ComponentError(
+            f"A tensor of shape {tuple(tensor.shape)} has the dtype {kind}, which numpy does not support. "
+            "Convert it, for example with .float()."
+        ) from error
 
 
 def cpu_copy(tensor: torch.Tensor) -> torch.Tensor:

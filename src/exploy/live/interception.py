@@ -11,22 +11,21 @@ OnCall = Callable[[types.CodeType], None]
 
 
 @contextlib.contextmanager
-def intercepted(codes: Iterable[types.CodeType], on_entry: OnCall, on_return: OnCall) -> Iterator[None]:
+def intercepted(functions: Iterable[types.FunctionType], on_entry: OnCall, on_return: OnCall) -> Iterator[None]:
     """Call two functions with the code of each intercepted function: when it is entered, and when it returns.
 
     Works for a function however it is referenced (as a method, a stored bound method, a partial), since its code is
-    exchanged and not the reference. It works under any profiler, debugger or coverage tool. Generators and coroutines
-    are not intercepted, nor are functions that are created later. A function that raises does not return.
+    exchanged and not the reference. It works under any profiler, debugger or coverage tool. A function that raises does
+    not return.
 
     Args:
-        codes: The codes of the functions.
+        functions: The functions, as `functions_with()` finds them.
         on_entry: Called before the function runs.
         on_return: Called after it has returned.
     """
-    wanted = {code for code in codes if not code.co_flags & _NOT_PLAIN}
     exchanged: list[tuple[types.FunctionType, types.CodeType]] = []
     try:
-        for function in _functions_with(wanted):
+        for function in functions:
             exchanged.append((function, function.__code__))
             function.__code__ = _calling(function, _watched(function, on_entry, on_return))
         yield
@@ -35,9 +34,19 @@ def intercepted(codes: Iterable[types.CodeType], on_entry: OnCall, on_return: On
             function.__code__ = code
 
 
-def _functions_with(codes: set[types.CodeType]) -> list[types.FunctionType]:
-    found = gc.get_referrers(*codes) if codes else []
-    return [item for item in found if type(item) is types.FunctionType and item.__code__ in codes]
+def functions_with(codes: Iterable[types.CodeType]) -> list[types.FunctionType]:
+    """All functions with these codes that exist now, without generators and coroutines, which cannot be intercepted.
+
+    Scans all objects of the process (some 20 ms), so keep the result.
+    """
+    wanted = {code for code in codes if is_plain(code)}
+    found = gc.get_referrers(*wanted) if wanted else []
+    return [item for item in found if type(item) is types.FunctionType and item.__code__ in wanted]
+
+
+def is_plain(code: types.CodeType) -> bool:
+    """Whether a function can be intercepted: it is neither a generator nor a coroutine."""
+    return not code.co_flags & _NOT_PLAIN
 
 
 def _watched(function: types.FunctionType, on_entry: OnCall, on_return: OnCall) -> Callable[..., object]:

@@ -4,6 +4,7 @@ import inspect
 import os
 import sys
 import sysconfig
+import traceback
 import types
 
 import numpy as np
@@ -47,6 +48,23 @@ def calling_codes() -> list[types.CodeType]:
     return codes[::-1]
 
 
+def call_site(outermost: types.CodeType) -> tuple[tuple[types.CodeType, int], ...]:
+    """The running functions of user code, innermost first, with the position in the code of each.
+
+    Two calls of a function from the same line of a loop have the same call site, calls from two lines have not.
+
+    Args:
+        outermost: The function at which the search ends.
+    """
+    site = []
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not outermost:
+        if is_user_code(frame.f_code):
+            site.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(site)
+
+
 def definition(function: object) -> str:
     """`file:line (in function)` of the definition of a user function or method."""
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
@@ -64,12 +82,17 @@ def _calling_frame() -> types.FrameType | None:
 
 def raising_line(error: BaseException) -> str:
     """`file:line (in function)` of the innermost frame of user code that an exception passed through."""
-    traceback, place = error.__traceback__, UNKNOWN
-    while traceback is not None:
-        if is_user_code(traceback.tb_frame.f_code):
-            place = describe(traceback.tb_frame.f_code, traceback.tb_lineno)
-        traceback = traceback.tb_next
+    place = UNKNOWN
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if is_user_code(frame.f_code):
+            place = describe(frame.f_code, line)
     return place
+
+
+def is_raised_by_user_code(error: BaseException) -> bool:
+    """Whether the innermost frame that an exception passed through is user code."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and is_user_code(frames[-1].f_code)
 
 
 def is_user_code(code: types.CodeType) -> bool:

@@ -20,6 +20,13 @@ from exploy.live.gradient_mode import gradient_mode
 from exploy.live.object_graph import cached_by_type, data_owners, has_slots, instance_dict, is_a, slots_of, walk
 
 _MISSING = object()
+_READ_ONLY: frozenset[object] = frozenset(
+    {
+        torch.Tensor.clone, torch.Tensor.cpu, torch.Tensor.detach, torch.Tensor.dim, torch.Tensor.is_complex,
+        torch.Tensor.is_floating_point, torch.Tensor.numel, torch.Tensor.resolve_conj, torch.Tensor.resolve_neg,
+        torch.Tensor.size, *(vars(torch._C.TensorBase)[name].__get__ for name in ("device", "dtype", "shape")),
+    }
+)  # fmt: skip
 
 
 class Snapshot:
@@ -27,7 +34,8 @@ class Snapshot:
 
     As a context manager it restores the state on exit, also after an error. Tensor contents are saved once per storage,
     so views and aliases add no cost. Objects beyond the limits of the walk are not saved. `protect()` adds a tensor
-    that is found later, before it is written to. `generators` are the numpy and Python generators that were found.
+    that is found later, before it is written to. `generators` are the numpy and Python generators that were found,
+    `kinds` the classes of all objects, by id, because a metaclass may not be hashable.
     """
 
     def __init__(self, roots: dict[str, object]):
@@ -42,7 +50,9 @@ class Snapshot:
         self._restore_generators: list[Callable[[], object]] = _global_generators()
         self._class_data: dict[tuple[type, str], Any] = {}
         self.generators: list[np.random.Generator | np.random.RandomState | random.Random] = []
+        self.kinds: dict[int, type] = {}
         for attr_path, value in walk(roots, closures=True):
+            self.kinds[id(type(value))] = type(value)
             _saver_for(type(value))(self, attr_path, value)
             if is_a(value, dict | list | collections.deque | set):
                 self._keep_attributes(attr_path, value)
@@ -66,14 +76,15 @@ class Snapshot:
 
     def protect(self, tensor: torch.Tensor) -> None:
         """Save the contents of a tensor's memory, if not already saved."""
-        with disable_proxy_modes_tracing() if get_proxy_mode() is not None else contextlib.nullcontext():
+        with torch._C.DisableTorchFunction():
             if not has_memory(tensor):
                 return
             storage = tensor.untyped_storage()
             address = storage.data_ptr()
             if address == 0 or address in self._storages:
                 return
-            with _disable_current_modes():  # a mode that logs operators must not see these
+            tracing = disable_proxy_modes_tracing() if get_proxy_mode() is not None else contextlib.nullcontext()
+            with tracing, _disable_current_modes():  # a mode that logs operators must not see these
                 flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
                 self._storages[address] = (flat, flat.clone())
 
@@ -228,9 +239,10 @@ class ProtectUnseen(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Protect the tensors among the arguments, then call the function."""
         kwargs = kwargs or {}
-        for item in tree_iter((args, kwargs)):
-            if isinstance(item, torch.Tensor):
-                self._snapshot.protect(item)
+        if func not in _READ_ONLY:
+            for item in tree_iter((args, kwargs)):
+                if isinstance(item, torch.Tensor):
+                    self._snapshot.protect(item)
         return func(*args, **kwargs)
 
 

@@ -1,15 +1,15 @@
 """Which functions of user code run in one stage of an environment, and in no other."""
 
-import gc
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from exploy.live.interception import intercepted
+from exploy.live.interception import functions_with, intercepted, is_plain
 from exploy.live.location import calling_codes, is_user_code
 
 _MOST_CALLS_DEEP = 10
@@ -23,15 +23,20 @@ class StageFunction:
         code: The code of the function.
         calls: How often one run of the stage calls it.
         does_all: Whether all torch operators of the stage run inside of it.
+        functions: The functions that have this code: several if it is a closure that was created more than once.
     """
 
     code: types.CodeType
     calls: int
     does_all: bool
+    functions: tuple[types.FunctionType, ...]
 
 
 def functions_of_stages(
-    stages: Mapping[str, Callable[[], object]], methods: Mapping[str, object], restart: Callable[[], None]
+    stages: Mapping[str, Callable[[], object]],
+    methods: Mapping[str, object],
+    kinds: Iterable[type],
+    restart: Callable[[], None],
 ) -> dict[str, list[StageFunction]]:
     """The functions that only one stage calls, for each stage, outermost first.
 
@@ -41,6 +46,7 @@ def functions_of_stages(
     Args:
         stages: Functions that run the stages, in their order.
         methods: The method that user code implements for a stage, by stage.
+        kinds: Classes of the objects that the stages may use.
         restart: Puts everything back, so that the stages can be run once more.
 
     Raises:
@@ -49,7 +55,7 @@ def functions_of_stages(
     found = {name: _callers(stage, methods.get(name)) for name, stage in stages.items()}
     for name, callers in found.items():
         if callers.codes and not callers.of_all:
-            callers.codes.update(_called_by_name(stages[name], list(callers.codes)))
+            callers.codes.update(_called_by_name(stages[name], list(callers.codes), kinds))
     restart()
     candidates = {
         name: [
@@ -57,10 +63,16 @@ def functions_of_stages(
         ]
         for name, callers in found.items()
     }
-    counts = _calls([code for codes in candidates.values() for code in codes], stages)
+    functions = functions_with(code for codes in candidates.values() for code in codes)
+    counts = _calls(functions, stages)
     return {
         name: [
-            StageFunction(code, counts[name][code], code in found[name].of_all)
+            StageFunction(
+                code,
+                counts[name][code],
+                code in found[name].of_all,
+                tuple(item for item in functions if item.__code__ == code),
+            )
             for code in codes
             if counts[name][code] and not any(counts[other][code] for other in stages if other != name)
         ]
@@ -109,43 +121,85 @@ def _callers(stage: Callable[[], object], method: object) -> _Found:
     return _Found(codes, (callers.of_all or set()) - outside)
 
 
-def _called_by_name(stage: Callable[[], object], codes: list[types.CodeType]) -> dict[types.CodeType, None]:
+def _called_by_name(
+    stage: Callable[[], object], codes: list[types.CodeType], kinds: Iterable[type]
+) -> dict[types.CodeType, None]:
     """Functions of user code that a stage calls, found by the names in the code of those that are known.
 
     Args:
         stage: Runs the stage.
         codes: The functions that are known to be called.
+        kinds: Classes whose methods may be called.
     """
-    functions = [item for item in gc.get_objects() if type(item) is types.FunctionType]
+    methods = _methods(kinds)
+    known = functions_with(codes)
     called: dict[types.CodeType, None] = dict.fromkeys(codes)
     tried = set(codes)
     for _ in range(_MOST_CALLS_DEEP):
-        names = {name for code in called for name in code.co_names}
-        candidates = {item.__code__ for item in functions if item.__code__.co_name in names} - tried
-        candidates = {code for code in candidates if is_user_code(code)}
+        candidates = {id(item): item for function in known for item in _may_call(function, methods)}
+        new = [item for item in candidates.values() if item.__code__ not in tried]
         entered: list[types.CodeType] = []
-        with intercepted(candidates, entered.append, lambda code: None):
+        with intercepted(new, entered.append, lambda code: None):
             stage()
         if not entered:
             break
-        tried |= candidates
+        tried.update(item.__code__ for item in new)
+        known = [item for item in new if item.__code__ in entered]
         called |= dict.fromkeys(entered)
     return called
 
 
+def _methods(kinds: Iterable[type]) -> dict[str, list[types.FunctionType]]:
+    """The methods and properties of classes and their bases, by name."""
+    methods: dict[str, list[types.FunctionType]] = {}
+    owners = {id(owner): owner for kind in kinds for owner in kind.__mro__}
+    for owner in owners.values():
+        for name, item in list(vars(owner).items()):
+            function = _function(item)
+            if function is not None:
+                methods.setdefault(name, []).append(function)
+    return methods
+
+
+def _may_call(
+    function: types.FunctionType, methods: Mapping[str, list[types.FunctionType]]
+) -> Iterator[types.FunctionType]:
+    """The functions that a function may call: methods, globals and closures that bear a name in its code."""
+    names = function.__code__.co_names
+    held = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
+    for name in names:
+        yield from methods.get(name, ())
+        held.append(function.__globals__.get(name))
+    for item in held:
+        holder = vars(item) if isinstance(item, types.ModuleType | type) else {}
+        for found in (item, *(holder[name] for name in names if name in holder)):
+            called = _function(found)
+            if called is not None:
+                yield called
+
+
+def _function(item: object) -> types.FunctionType | None:
+    """The function of user code behind a method, property or function, if it can be intercepted."""
+    if isinstance(item, property):
+        item = item.fget
+    item = getattr(item, "__func__", item)
+    is_plain_function = isinstance(item, types.FunctionType) and is_plain(item.__code__) and is_user_code(item.__code__)
+    return item if is_plain_function else None  # type: ignore[return-value]
+
+
 def _calls(
-    codes: list[types.CodeType], stages: Mapping[str, Callable[[], object]]
-) -> dict[str, dict[types.CodeType, int]]:
+    functions: list[types.FunctionType], stages: Mapping[str, Callable[[], object]]
+) -> dict[str, Counter[types.CodeType]]:
     """How often each stage calls each function."""
-    counts: dict[types.CodeType, int] = dict.fromkeys(codes, 0)
-    found: dict[str, dict[types.CodeType, int]] = {}
+    counts: Counter[types.CodeType] = Counter()
+    found: dict[str, Counter[types.CodeType]] = {}
 
     def count(code: types.CodeType) -> None:
         counts[code] += 1
 
-    with intercepted(codes, count, lambda code: None):
+    with intercepted(functions, count, lambda code: None):
         for name, stage in stages.items():
-            before = dict(counts)
+            before = counts.copy()
             stage()
-            found[name] = {code: counts[code] - before[code] for code in codes}
+            found[name] = counts - before
     return found

@@ -1,36 +1,33 @@
 """Steps an environment and its exported file side by side and compares everything that the file computes."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 
 from exploy.capture.program import ACTIONS, OBSERVATIONS
 from exploy.comparison import difference
-from exploy.contract import STEP_COUNT, Contract, StoredMemory
+from exploy.contract import STEP_COUNT, Contract
 from exploy.environment.actor import ExportableActor
-from exploy.environment.components import Memory
 from exploy.environment.context_manager import ContextManager
-from exploy.environment.exportable_environment import ExportableEnvironment, has_reset
+from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.tensor_copies import to_numpy
-from exploy.environment.validation import validated_tensor
-from exploy.errors import ActorError, FileFormatError, InvalidEnvironmentError
+from exploy.errors import FileFormatError
 from exploy.live.gradient_mode import gradient_mode_of
-from exploy.verify.rounding import RoundingSpread
-from exploy.verify.step_functions import find_step_functions
-from exploy.verify.step_observer import Readers, Reading, StepObserver, SubStep
-from exploy.verify.stepped import Stepped, Values
+from exploy.verify.environment_reader import EnvironmentReader
+from exploy.verify.episode_starts import UNSEEN_OBSERVATIONS, EpisodeStarts
+from exploy.verify.fed_back_file import FedBackFile
+from exploy.verify.output_watch import different, values_at_moves, values_of
+from exploy.verify.reading_choice import reading_of, with_later_memories
+from exploy.verify.step_functions import StepFunctions, find_step_functions
+from exploy.verify.step_observer import Reading, StepObserver
+from exploy.verify.stepped import Stepped, Values, changed_names, same_array
+from exploy.verify.sub_steps import SubStep
 from exploy.verify.tally import Tally
 
 UNSEEN_SUB_STEPS = "sub-steps cannot be seen: step() neither calls the hooks nor shares a function with apply_actions()"
-UNSEEN_OBSERVATIONS = (
-    "the computation of observations cannot be seen: step() neither calls the hooks nor shares a function with "
-    "compute_observations()"
-)
 UNSEEN_OUTPUTS = (
     "step() changes it after the function that it shares with apply_actions() has returned, so that it is not known "
     "what the simulator got"
@@ -66,7 +63,7 @@ class ClosedLoop:
         on_run: Called with the step count and the values of the inputs and memories before each run of the file.
         only_actor_is_coarse: The actor computes more coarsely than the environment does.
 
-    `resets` counts the resets of a run; `steps` are the policy steps that were made; `sub_steps` has how often each
+    `steps` are the policy steps that were made; `sub_steps` has how often each
     policy step without a reset applied actions, where that could be seen.
 
     Raises:
@@ -89,61 +86,61 @@ class ClosedLoop:
     ):
         self._env = env
         self._manager = manager
-        self._stepped = stepped
         self._actor = actor
         self._contract = _contract_for(stepped, manager)
         self._tally = tally
         self._reseed_every = reseed_every
         self._watch = watch
         self._watch_closely = watch_closely
-        self._starts_stored = starts_stored
-        self._on_run = on_run
         self._only_actor_is_coarse = only_actor_is_coarse
         self._registered = {m.input: m for m in self._contract.memories if not m.carried}
-        self._start: Values = {m.input: m.initial_value() for m in self._contract.memories}
-        self._memories: Values = dict(self._start)
-        self._were_set = True
-        self._makes_first_step = False
-        self._rounding = RoundingSpread(stepped, self._contract)
-        self._observer = StepObserver(
-            env, Readers(self._read_inputs, self._read_memories, self._read_outputs), self._look_closely
+        self._file = FedBackFile(stepped, self._contract, on_run)
+        self._reader = EnvironmentReader(manager, self._file.start)
+        self._observer = StepObserver(env, self._reader.readers, self._look_closely)
+        self._starts = EpisodeStarts(
+            env, actor, self._file, self._contract, self._reader, self._observer, tally, starts_stored
         )
-        self.resets = 0
         self.steps = 0
         self.sub_steps: list[int] = []
-        self._got: Values = {}
         self._expect_comparisons()
+
+    @property
+    def resets(self) -> int:
+        """The number of resets of the run."""
+        return self._starts.resets
 
     @property
     def sees_sub_steps(self) -> bool:
         """Whether the sub-steps of the environment could be seen."""
         return self._observer.sees_sub_steps
 
-    def run(self, length: RunLength, after_step: Callable[[int], None]) -> torch.Tensor:
+    def run(
+        self, length: RunLength, after_step: Callable[[int], None], functions: StepFunctions | None = None
+    ) -> torch.Tensor:
         """Evaluate over some policy steps and return the last observations.
 
         Args:
             length: How many policy steps or episodes to make.
             after_step: Called with the number of each step that is done.
+            functions: The functions by which the environment steps; found here if None.
         """
-        functions = find_step_functions(self._env, self._actor)
-        with self._observer.watching(functions, self._reset_actor), gradient_mode_of(self._manager):
+        watched = functions or find_step_functions(self._env, self._actor)
+        with self._observer.watching(watched, self._starts.reset_actor), gradient_mode_of(self._manager):
             return self._run(length, after_step)
 
     def _run(self, length: RunLength, after_step: Callable[[int], None]) -> torch.Tensor:
-        observations, reading = self._observe_start()
-        self._set_memories(reading.memories)
+        observations, reading = self._starts.begin_run()
         episodes, since_reset = 0, 0
         while self.steps < length.steps and episodes != length.episodes:
             self._watch(self.steps)
             if self.steps and self._reseed_every and self.steps % self._reseed_every == 0:
-                self._set_memories(reading.memories)
+                self._file.set_memories(reading.memories)
             observations, reading, was_reset = self._policy_step(observations, reading)
             after_step(self.steps)
             self.steps += 1
             since_reset = 0 if was_reset else since_reset + 1
             if since_reset == length.max_episode_steps and not was_reset:
-                observations, reading = self._end_episode(observations, reading)
+                observations, reading = self._starts.reset(self.steps) or (observations, reading)
                 was_reset, since_reset = True, 0
             episodes += was_reset
         self._watch(self.steps)
@@ -170,113 +167,221 @@ class ClosedLoop:
     def _policy_step(self, observations: torch.Tensor, reading: Reading) -> tuple[torch.Tensor, Reading, bool]:
         if self._only_actor_is_coarse and reading.memories.keys() >= self._registered.keys():
             self._compare_finely(observations, reading)
-        self._run_file(0, reading.inputs)
+        self._file.run(0, reading.inputs)
         self._compare(OBSERVATIONS, to_numpy(observations), 0)
         actions = self._act(observations)
-        self._observer.begin_step()
-        observations, done = step_environment(self._env, actions)
+        was_decided, later = self._observer.is_decided, []
+        observations, done = self._observer.step(actions)
         was_reset = done or self._observer.was_reset
         sub_steps = self._observer.sub_steps(self._contract.decimation, was_reset)
+        reading = reading if was_reset else self._reading_after_step(observations)
         if sub_steps is None:
-            self._catch_up(was_reset)
+            seen = self._catch_up(None if was_reset else reading)
         else:
-            self._follow(sub_steps)
+            later = self._follow(sub_steps, is_first=self._observer.is_decided and not was_decided)
+            numbers = {item.number for item in sub_steps}
+            seen = dict.fromkeys(self._manager.get_output_names(), numbers)
         if was_reset:
-            return *self._follow_reset(), True
-        self._note_unseen(sub_steps)
-        if self._observer.applied is not None:
-            self.sub_steps.append(self._observer.applied)
-        reading = self._reading_after_step()
+            return *self._starts.follow_reset(self.steps), True
+        self._note_unseen(seen)
+        self._count_sub_steps(seen)
         self._compare_memories(reading, is_followed=sub_steps is not None)
+        for name, number in later:
+            memory = next(item for item in self._registered.values() if item.output == name)
+            self._compare(name, reading.memories[memory.input], number, self._file.memories[memory.input])
         return observations, reading, False
+
+    def _count_sub_steps(self, seen: Mapping[str, Collection[int]]) -> None:
+        """Note how often the step has applied actions.
+
+        A step may apply targets once that the simulator keeps while it moves as often as the decimation says.
+        """
+        applied, decimation = self._observer.applied, self._contract.decimation
+        if applied is None:
+            return
+        is_kept = applied == 1 and all(len(seen.get(name, ())) == decimation for name in self._reader.outputs_alone())
+        self.sub_steps.append(decimation if is_kept and self._observer.moves >= decimation else applied)
 
     def _compare_finely(self, observations: torch.Tensor, reading: Reading) -> None:
         """Compare the observations that the file computes from the environment's memories, which are not coarse."""
         if OBSERVATIONS in self._contract.random_outputs:
             return
-        got = self._stepped.run(0, self._memories | reading.memories | reading.inputs)[OBSERVATIONS]
+        got = self._file.try_policy_step(reading.memories | reading.inputs)[OBSERVATIONS]
         moment = "from the memories of the environment"
         self._tally.compare(OBSERVATIONS, to_numpy(observations), got, self.steps, 0, moment=moment, is_coarse=False)
 
     def _act(self, observations: torch.Tensor) -> torch.Tensor:
         if self._actor is None:
             self._tally.not_compared[ACTIONS] = "the session has no actor"
-            return torch.from_numpy(self._got[ACTIONS].copy()).to(self._env.empty_actions().device)
+            return torch.from_numpy(self._file.results[ACTIONS].copy()).to(self._env.empty_actions().device)
         actions: torch.Tensor = self._actor(observations)
         self._compare(ACTIONS, to_numpy(actions), 0)
         return actions
 
-    def _follow(self, sub_steps: list[SubStep]) -> None:
-        """Run the file through the sub-steps that were seen, and compare each."""
+    def _follow(self, sub_steps: list[SubStep], is_first: bool) -> list[tuple[str, int]]:
+        """Run the file through the sub-steps that were seen, and compare each.
+
+        A memory that differs there is left to the comparison after the step: step() may write it later than
+        process_actions() does, if nothing reads it in between.
+
+        Args:
+            sub_steps: The sub-steps.
+            is_first: Whether it is the first time that sub-steps are seen. If Outputs keep their values then, they need
+                not be watched any more.
+
+        Returns:
+            The memories that are to be compared after the step, and the sub-steps at which they differed.
+        """
+        later: list[tuple[str, int]] = []
+        memories = {memory.output for memory in self._registered.values()}
+        self._observer.watches_outputs &= not is_first
+        windows = [item.periods for item in sub_steps]
         for sub_step in sub_steps:
             if sub_step.number > 0:
-                self._run_file(sub_step.number, sub_step.inputs)
+                self._file.run(sub_step.number, sub_step.inputs)
             for name, value in (sub_step.outputs or {}).items():
-                self._compare(name, value, sub_step.number)
-                if sub_step.later is not None and not self._is_kept(name, value, sub_step.later[name]):
-                    self._tally.unseen.setdefault(name, f"at step {self.steps}: {UNSEEN_OUTPUTS}")
+                if name in memories and not self._agrees(name, value):
+                    later.append((name, sub_step.number))
+                    continue
+                if name not in self._reader.kept_outputs:
+                    self._compare(name, value, sub_step.number)
+                    continue
+                after = value if sub_step.later is None else sub_step.later[name]
+                got = values_at_moves(windows, sub_step.number, name) or different([value, after])
+                self._compare_output(name, value, got, sub_step.number)
+                if len(different([value, after, *got])) > 1:
+                    self._observer.watches_outputs = True
+        return later
 
-    def _is_kept(self, output: str, value: np.ndarray, later: np.ndarray) -> bool:
-        """Whether an Output has kept its value while the simulator moved; a memory need not, it is compared later."""
-        if output in self._computed_outputs or any(memory.output == output for memory in self._registered.values()):
-            return True
-        return np.array_equal(value, later, equal_nan=value.dtype.kind == "f")
+    def _compare_output(self, name: str, value: np.ndarray, got: list[np.ndarray], sub_step: int) -> None:
+        """Compare an Output with what the simulator got, if that is known.
 
-    @cached_property
-    def _computed_outputs(self) -> set[str]:
-        """Outputs whose callback computes a new tensor at each call, so that they follow the simulator."""
-        outputs = [item for item in self._manager.get_output_components() if not isinstance(item, Memory)]
-        pairs = [(item.output_name, item.fetch(), item.fetch()) for item in outputs]
-        return {name for name, one, two in pairs if one.data_ptr() != two.data_ptr()}
+        Args:
+            name: The Output.
+            value: Its value after the function that applies actions.
+            got: The values that the simulator may have got.
+            sub_step: The number of the sub-step.
+        """
+        if len(got) == 1:
+            self._compare(name, got[0], sub_step)
+            return
+        self._compare(name, next((item for item in got if self._agrees(name, item)), value), sub_step)
+        self._tally.unseen.setdefault(name, f"at step {self.steps}: {UNSEEN_OUTPUTS}")
 
-    def _note_unseen(self, sub_steps: list[SubStep] | None) -> None:
-        """Note what could not be compared in a step without a reset, even if other steps show it."""
-        if sub_steps is None and self._contract.decimation == 1:
-            return  # the Outputs after the step are those of its only sub-step
-        seen = {item.number for item in sub_steps or ()}
+    def _agrees(self, name: str, value: np.ndarray) -> bool:
+        return difference(value, self._file.results[name], self._tally.atol, self._tally.rtol) is None
+
+    def _note_unseen(self, seen: Mapping[str, Collection[int]]) -> None:
+        """Note what could not be compared in a step without a reset, even if other steps show it.
+
+        Args:
+            seen: The sub-steps at which each Output was seen.
+        """
         for name in self._manager.get_output_names():
-            if not seen.issuperset(self._tally.expected[name]) and name not in self._contract.random_outputs:
+            missing = set(self._tally.expected[name]) - set(seen.get(name, ()))
+            if missing and name not in self._contract.random_outputs:
                 self._tally.unseen.setdefault(name, f"at step {self.steps}: {UNSEEN_SUB_STEPS}")
 
-    def _catch_up(self, was_reset: bool) -> None:
-        """Run the file through sub-steps that were not seen, and compare what they give without new inputs."""
-        inputs = self._read_inputs()
-        last = self._contract.decimation - 1
-        for number in range(1, last + 1):
-            self._run_file(number, inputs)
-        outputs = {} if was_reset else self._read_outputs()
+    def _catch_up(self, reading: Reading | None) -> dict[str, set[int]]:
+        """Run the file through sub-steps that were not seen, and compare what can be known all the same.
+
+        An Output that does not depend on Inputs there is compared at all of them, if it was seen to keep its value
+        while the simulator moved. If all Outputs are, memories are compared with their values after the step.
+
+        Args:
+            reading: Inputs and memories after the step; None after a reset.
+
+        Returns:
+            The sub-steps at which each Output and memory was compared.
+        """
+        results = self._results_without_new_inputs()
+        last = len(results) - 1
+        held = {} if reading is None else self._held_outputs()
+        self._observer.watches_outputs = reading is None or any(self._is_worth_watching(name) for name in held)
+        values = {} if reading is None else self._values_after_step(reading)
+        is_whole = held.keys() == self._reader.outputs_alone().keys()
+        compared: dict[str, set[int]] = {}
         for name in self._manager.get_output_names():
-            reason = self._reason_not_to_compare(name)
+            reason = None if name in held else self._reason_not_to_compare(name, values)
             if reason is not None:
                 self._tally.not_compared.setdefault(name, reason)
-            elif name in outputs:
-                self._compare(name, outputs[name], last)
+            elif name in held or name in values:
+                numbers = [last] if name not in held and not is_whole else self._same_as_last(name, results)
+                for number in numbers:
+                    self._compare(name, held.get(name, values[name]), number, results[number][name])
+                compared[name] = set(numbers)
             if last:
                 self._tally.not_compared.setdefault(name, UNSEEN_SUB_STEPS)
+        return compared
 
-    def _reason_not_to_compare(self, output: str) -> str | None:
-        if self._contract.decimation > 1 and self._contract.sub_step_inputs.get(output):
+    def _results_without_new_inputs(self) -> list[Values]:
+        """What the file gives at each sub-step if Inputs do not change."""
+        inputs = self._reader.inputs()
+        results = [self._file.results]
+        for number in range(1, self._contract.decimation):
+            self._file.run(number, inputs)
+            results.append(self._file.results)
+        return results
+
+    def _held_outputs(self) -> Values:
+        """The Outputs that had one value only while the simulator moved, and that do not depend on Inputs meanwhile."""
+        periods = self._observer.periods
+        names = [name for name in self._reader.outputs_alone() if not self._depends_on_unseen(name)]
+        found = {name: values_at_moves([periods], 0, name) for name in names} if periods else {}
+        return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+    def _is_worth_watching(self, output: str) -> bool:
+        """Whether an Output must be watched to be known: not if it can be read after the step."""
+        return self._contract.decimation > 1 or len(values_of(self._observer.periods, output)) > 2
+
+    def _values_after_step(self, reading: Reading) -> Values:
+        """Outputs and memories after the step; memories that the computation of observations writes, before it."""
+        values = self._reader.outputs()
+        for name, memory in self._registered.items():
+            if memory.written_by_observations:
+                values.pop(memory.output)
+                values |= {memory.output: reading.memories[name]} if name in reading.memories else {}
+        return values
+
+    def _same_as_last(self, name: str, results: list[Values]) -> list[int]:
+        """The sub-steps after which an output has the value that it has after the last; all for an Output."""
+        is_memory = any(memory.output == name for memory in self._registered.values())
+        pairs = enumerate(results)
+        return [number for number, item in pairs if not is_memory or same_array(item[name], results[-1][name])]
+
+    def _depends_on_unseen(self, output: str) -> bool:
+        """Whether an output depends on Inputs that only sub-steps would show."""
+        return self._contract.decimation > 1 and bool(self._contract.sub_step_inputs.get(output))
+
+    def _reason_not_to_compare(self, output: str, values: Values) -> str | None:
+        if self._depends_on_unseen(output):
             return UNSEEN_SUB_STEPS
-        memory = next((item for item in self._registered.values() if item.output == output), None)
-        return UNSEEN_OBSERVATIONS if memory is not None and memory.written_by_observations else None
+        return UNSEEN_OBSERVATIONS if values and output not in values else None
 
-    def _reading_after_step(self) -> Reading:
+    def _reading_after_step(self, observations: torch.Tensor) -> Reading:
         readings = self._observer.readings()
         if readings:
-            return readings[-1]
+            reading = reading_of(observations, readings, self._file)
+            return with_later_memories(reading, self._later_memories(reading), self._file)
         known = {name for name, memory in self._registered.items() if not memory.written_by_observations}
-        memories = {name: value for name, value in self._read_memories().items() if name in known}
-        return Reading(self._read_inputs(), memories)
+        memories = {name: value for name, value in self._reader.memories().items() if name in known}
+        return Reading(self._reader.inputs(), memories)
+
+    def _later_memories(self, reading: Reading) -> Values:
+        """Memories that step() has changed since the observations were computed, which did not do that."""
+        now = self._reader.memories()
+        changed = changed_names(reading.memories, now)
+        return {name: now[name] for name in changed if not self._registered[name].written_by_observations}
 
     def _compare_memories(self, reading: Reading, is_followed: bool) -> None:
         """Compare memories before the next observations; those that cannot be followed are taken from there."""
         lost = set() if is_followed else self._lost_memories()
         for name, memory in self._registered.items():
             if name in reading.memories and name not in lost:
-                got = self._memories[name]
+                got = self._file.memories[name]
                 self._compare(memory.output, reading.memories[name], 0, got, "before the next observations")
         if lost:
-            self._set_memories({name: value for name, value in reading.memories.items() if name in lost})
+            self._file.set_memories({name: value for name, value in reading.memories.items() if name in lost})
 
     def _lost_memories(self) -> set[str]:
         """Memories that the file cannot follow through sub-steps whose inputs were not seen."""
@@ -284,221 +389,12 @@ class ClosedLoop:
             return set()
         return {name for name, memory in self._registered.items() if self._contract.sub_step_inputs.get(memory.output)}
 
-    # -- starts -----------------------------------------------------------------------------------------------------
-
-    def _observe_start(self) -> tuple[torch.Tensor, Reading]:
-        """Observations at the start of the run, and the inputs and memories that they were computed from."""
-        before = self._read_memories()
-        self._observer.forget_readings()
-        observations = validated_tensor(self._env, "observations_reset")
-        readings = self._observer.readings()
-        if readings:
-            return observations, readings[-1]
-        memories, written = self._read_memories(), self._written_by_observations()
-        if written and same_values(before, memories):
-            return self._make_first_step(observations, before)
-        return observations, Reading(self._read_inputs(), memories | {name: before[name] for name in written})
-
-    def _make_first_step(self, observations: torch.Tensor, memories: Values) -> tuple[torch.Tensor, Reading]:
-        """Make one step more, which is not compared, since the observations were computed earlier.
-
-        What they were computed from is no longer there: the computation has changed memories, and could not be seen.
-
-        Args:
-            observations: The observations.
-            memories: The memories that they have left.
-        """
-        if self._actor is None:
-            results = self._stepped.run(0, self._read_inputs() | self._memories | memories)
-            actions = torch.from_numpy(results[ACTIONS].copy()).to(self._env.empty_actions().device)
-        else:
-            actions = self._actor(observations)
-        self._observer.begin_step()
-        observations, done = step_environment(self._env, actions)
-        was_reset = done or self._observer.was_reset
-        self._observer.sub_steps(self._contract.decimation, was_reset)
-        if was_reset:
-            self._makes_first_step = True
-            observations, reading = self._follow_reset()
-            self._makes_first_step = False
-            return observations, reading
-        written = {name: memories[name] for name in self._written_by_observations()}
-        readings = self._observer.readings() or [Reading(self._read_inputs(), self._read_memories() | written)]
-        self._set_memories(readings[-1].memories)
-        return observations, readings[-1]
-
-    def _written_by_observations(self) -> dict[str, StoredMemory]:
-        return {name: memory for name, memory in self._registered.items() if memory.written_by_observations}
-
-    def _end_episode(self, observations: torch.Tensor, reading: Reading) -> tuple[torch.Tensor, Reading]:
-        """Reset the environment where it can be; else the episode just goes on."""
-        if not has_reset(self._env):
-            return observations, reading
-        self._observer.begin_step()
-        self._env.reset()
-        self._reset_actor()
-        self.resets += 1
-        return self._observe_reset(self._observer.readings())
-
-    def _follow_reset(self) -> tuple[torch.Tensor, Reading]:
-        """Observations after a reset in a step."""
-        self.resets += 1
-        if not self._observer.was_reset:
-            self._reset_actor()
-        return self._observe_reset(self._observer.readings())
-
-    def _observe_reset(self, in_step: list[Reading]) -> tuple[torch.Tensor, Reading]:
-        """Observations after a reset; the file starts from its stored values and follows what was computed since.
-
-        Args:
-            in_step: What computations of observations since the reset, inside of the step, have started from.
-        """
-        before_inputs, before = self._read_inputs(), self._read_memories()
-        self._observer.forget_readings()
-        observations = validated_tensor(self._env, "observations_reset")
-        during, after = self._observer.readings(), Reading(self._read_inputs(), self._read_memories())
-        if during:
-            readings = [*in_step, *during]
-        elif same_values(before_inputs, after.inputs) and self._is_fresh(in_step, after):
-            readings = in_step
-        else:
-            readings = []
-        self._start_memories(readings, before, after.memories)
-        last = readings[-1] if readings else Reading(after.inputs, before)
-        written = {name: last.memories[name] for name in self._written_by_observations()}
-        if written and not readings and same_values(before, after.memories) and not self._makes_first_step:
-            return self._make_first_step(observations, before)
-        return observations, Reading(last.inputs, after.memories | written)  # the actor may have been reset since then
-
-    def _is_fresh(self, readings: list[Reading], after: Reading) -> bool:
-        """Whether the last reading is of the state after the reset."""
-        return bool(readings) and (self._observer.sees_observations or same_values(readings[-1].inputs, after.inputs))
-
-    def _start_memories(self, readings: list[Reading], before: Values, after: Values) -> None:
-        """Set the memories of the file after a reset, and compare the stored start values with the environment's.
-
-        Args:
-            readings: What computations of observations since the reset have started from; empty if not seen.
-            before: The memories before the observations of the reset were asked for.
-            after: The memories after that.
-        """
-        self._set_memories(self._start)
-        by_observations = self._written_by_observations()
-        if not self._starts_stored:
-            last = readings[-1].memories if readings else before
-            self._set_memories(after | {name: last[name] for name in by_observations})
-            return
-        for name, memory in self._used_memories().items():
-            if name not in by_observations:
-                self._compare_start(memory, after[name])
-        if readings:
-            self._follow_observations(readings, by_observations)
-        else:
-            for name, memory in by_observations.items():
-                self._set_memories({name: before[name]})
-                self._tally.unseen[memory.output] = f"at the start after a reset: {UNSEEN_OBSERVATIONS}"
-
-    def _follow_observations(self, readings: list[Reading], memories: dict[str, StoredMemory]) -> None:
-        """Compare start values with those at the first computation since the reset, and follow the later ones.
-
-        Which one is the first is not known: the last one that finds the stored values, if any does.
-        """
-        starts = [index for index, item in enumerate(readings) if self._finds_start(item, memories)]
-        first = starts[-1] if starts else len(readings) - 1
-        for name, memory in memories.items():
-            self._compare_start(memory, readings[first].memories[name])
-        for reading in readings[first:-1] if memories else []:
-            results = self._stepped.run(0, reading.inputs | self._memories)
-            self._set_memories({name: results[memory.output] for name, memory in memories.items()})
-
-    def _finds_start(self, reading: Reading, memories: dict[str, StoredMemory]) -> bool:
-        tally = self._tally
-        pairs = ((reading.memories[name], self._start[name]) for name in memories)
-        return all(difference(found, start, tally.atol, tally.rtol) is None for found, start in pairs)
-
-    def _compare_start(self, memory: StoredMemory, found: np.ndarray) -> None:
-        stored = self._start[memory.input]
-        if memory.output not in self._contract.random_outputs:
-            moment = "start value after the reset of the environment"
-            self._tally.compare(memory.output, found, stored, self.steps, 0, moment=moment, is_coarse=False)
-
-    def _used_memories(self) -> dict[str, StoredMemory]:
-        """Registered memories whose value at the start matters."""
-        unused = set(self._contract.unused_inputs)
-        return {name: memory for name, memory in self._registered.items() if name not in unused}
-
-    def _set_memories(self, values: Values) -> None:
-        self._memories |= values
-        self._were_set = True
-
-    # -- small parts ------------------------------------------------------------------------------------------------
-
-    def _run_file(self, step_count: int, inputs: Values) -> None:
-        memories = dict(self._memories)
-        values = inputs | memories
-        self._on_run(step_count, values)
-        self._got = self._stepped.run(step_count, values)
-        self._rounding.record(step_count, inputs, memories if self._were_set else None, self._got)
-        self._were_set = False
-        for memory in self._contract.memories:
-            self._memories[memory.input] = self._got[memory.output]
-
     def _compare(
         self, name: str, expected: np.ndarray, sub_step: int, got: np.ndarray | None = None, moment: str | None = None
     ) -> None:
         if name not in self._contract.random_outputs:
-            value = self._got[name] if got is None else got
-            self._tally.compare(name, expected, value, self.steps, sub_step, self._rounding.allowed, moment)
-
-    def _read_inputs(self) -> Values:
-        return {
-            item.input_name: to_numpy(item.fetch())
-            for item in self._manager.get_input_components()
-            if item.input_name not in self._registered
-        }
-
-    def _read_outputs(self) -> Values:
-        return {item.output_name: self._read(item) for item in self._manager.get_output_components()}
-
-    def _read_memories(self) -> Values:
-        return {item.input_name: self._read(item) for item in self._manager.get_memory_components()}
-
-    def _read(self, item: Any) -> np.ndarray:
-        """The value of an Output or Memory; the start value if the actor has dropped its state at a reset."""
-        try:
-            value: np.ndarray = item.value_numpy
-        except ActorError:
-            if not isinstance(item, Memory):
-                raise
-            return self._start[item.input_name]
-        return value
-
-    def _reset_actor(self) -> None:
-        if self._actor is not None:
-            actions = self._env.empty_actions()
-            self._actor.reset(torch.ones(actions.shape[0], dtype=torch.bool, device=actions.device))
-
-
-def step_environment(env: ExportableEnvironment, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    """Step an environment and return the next observations and whether it was reset.
-
-    Raises:
-        InvalidEnvironmentError: If `step()` returns something else.
-    """
-    result: Any = env.step(actions)
-    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], torch.Tensor):
-        kinds = [type(item).__name__ for item in result] if isinstance(result, tuple) else type(result).__name__
-        raise InvalidEnvironmentError(
-            f"step() must return a tuple of the next observations and whether the environment was reset, got {kinds}."
-        )
-    return result[0], bool(torch.as_tensor(result[1]).any())
-
-
-def same_values(one: Values, two: Values) -> bool:
-    """Return whether two readings of the same ports are equal."""
-    return one.keys() == two.keys() and all(
-        np.array_equal(value, two[name], equal_nan=value.dtype.kind == "f") for name, value in one.items()
-    )
+            value = self._file.results[name] if got is None else got
+            self._tally.compare(name, expected, value, self.steps, sub_step, self._file.allowed, moment)
 
 
 def _contract_for(stepped: Stepped, manager: ContextManager) -> Contract:

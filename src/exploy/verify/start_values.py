@@ -9,13 +9,12 @@ from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Memory
 from exploy.environment.exportable_environment import ExportableEnvironment, has_reset
 from exploy.environment.tensor_copies import to_numpy
-from exploy.environment.validation import validated_tensor
+from exploy.environment.validation import step_environment, validated_tensor
 from exploy.errors import ActorError
 from exploy.live.gradient_mode import gradient_mode_of
-from exploy.verify.closed_loop import same_values, step_environment
-from exploy.verify.step_functions import find_step_functions
-from exploy.verify.step_observer import Readers, Reading, StepObserver
-from exploy.verify.stepped import Values
+from exploy.verify.step_functions import StepFunctions, find_step_functions
+from exploy.verify.step_observer import Readers, StepObserver
+from exploy.verify.stepped import Values, same_values
 
 RESET_WITHIN = 500
 
@@ -27,6 +26,7 @@ class Resets:
         env: The environment; it is really reset and stepped.
         actor: The actor, which steps it.
         within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
+        functions: The functions by which the environment computes observations; found here if None.
         after_step: Called after each policy step without a reset.
 
     `steps` counts the policy steps.
@@ -37,6 +37,7 @@ class Resets:
         env: ExportableEnvironment,
         actor: ExportableActor,
         within: int = RESET_WITHIN,
+        functions: StepFunctions | None = None,
         after_step: Callable[[], None] = lambda: None,
     ):
         self.steps = 0
@@ -44,8 +45,8 @@ class Resets:
         self._env = env
         self._actor = actor
         self._within = within
-        self._readers = Readers(self._read_inputs, self._read_memories, dict)
-        self._functions = find_step_functions(env, actor)
+        self._readers = Readers(self._read_inputs, self._read_memories, dict, dict)
+        self._functions = StepFunctions(observe=(functions or find_step_functions(env, actor)).observe)
 
     def values(self) -> Values | None:
         """Reset the environment and return the value of each memory before the first observations, by memory name.
@@ -59,9 +60,7 @@ class Resets:
         observer = StepObserver(self._env, self._readers, lambda: None)
         manager = self._env.context_manager()
         with observer.watching(self._functions, lambda: None), gradient_mode_of(manager):
-            if not self._reset(observer):
-                return None
-            return self._start(observer.readings())
+            return self._start(observer) if self._reset(observer) else None
 
     def _reset(self, observer: StepObserver) -> bool:
         if has_reset(self._env):
@@ -80,9 +79,18 @@ class Resets:
             self._after_step()
         return False
 
-    def _start(self, readings: list[Reading]) -> Values:
-        """The memories at the first computation of observations since the reset; as they are if there was none."""
-        now = self._readers.reading()
+    def _start(self, observer: StepObserver) -> Values:
+        """The memories at the first computation of observations since the reset; as they are if there was none.
+
+        An environment without `reset()` may leave the reset to `observations_reset()`, which an evaluation calls.
+        """
+        now, readings = self._readers.reading(), observer.readings()
+        if not has_reset(self._env):
+            observer.forget_readings()
+            validated_tensor(self._env, "observations_reset")
+            readings += observer.readings()
+            after = self._readers.reading()
+            now = now if same_values(now.inputs, after.inputs) else after
         since = [item for item in readings if same_values(item.inputs, now.inputs)]
         return since[0].memories if since else now.memories
 

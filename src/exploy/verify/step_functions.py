@@ -62,7 +62,7 @@ def _find(env: ExportableEnvironment, actor: ExportableActor | None, snapshot: S
         "read": pipeline.read,
     }
     methods = {"observe": type(env).compute_observations, "apply": type(env).apply_actions}
-    found = functions_of_stages(stages, methods, snapshot.restore)
+    found = functions_of_stages(stages, methods, snapshot.kinds.values(), snapshot.restore)
     snapshot.restore()
     observe = [] if _changes_inputs(pipeline) else found["observe"]
     complete = _complete(pipeline, found["apply"])
@@ -121,7 +121,7 @@ def _complete(pipeline: _Pipeline, functions: list[StageFunction]) -> frozenset[
 
     for stage in (pipeline.observe, pipeline.act, partial(_shift, outputs), pipeline.process):
         stage()
-    with intercepted([item.code for item in functions], lambda code: None, read):
+    with intercepted([each for item in functions for each in item.functions], lambda code: None, read):
         pipeline.env.apply_actions()
     final = [item.value_numpy for item in outputs]
     return frozenset(code for code, seen in values.items() if all(map(_equal, seen, final)))

@@ -1,17 +1,25 @@
 """What happens inside of a step of an environment: seen by its hooks, or by the functions that it calls."""
 
 import contextlib
+import functools
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import torch
 
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.validation import step_environment
 from exploy.live.interception import intercepted
+from exploy.live.location import call_site
 from exploy.live.stage_functions import StageFunction
 from exploy.verify.hook_registration import register_hooks
+from exploy.verify.output_watch import OutputWatch, Period
 from exploy.verify.step_functions import StepFunctions
 from exploy.verify.stepped import Values
+from exploy.verify.sub_steps import Site, SubStep, simulator_moves_each_time, sites_of_sub_steps
 
 Look = Callable[[], None]
 
@@ -24,27 +32,14 @@ class Reading:
     memories: Values
 
 
-@dataclass
-class SubStep:
-    """Inputs that one `apply_actions()` reads, and the Outputs and memories after it; None if these are not known.
-
-    `later` has the Outputs and memories when the step goes on after the simulator has moved; None if that is not known,
-    or if `outputs` were read at that time.
-    """
-
-    number: int
-    inputs: Values
-    outputs: Values | None = None
-    later: Values | None = None
-
-
 @dataclass(frozen=True)
 class Readers:
-    """Functions that read the environment: Inputs, registered memories, and all Outputs with memories."""
+    """Functions that read the environment: Inputs, memories, all Outputs with memories, and Outputs alone."""
 
     inputs: Callable[[], Values]
     memories: Callable[[], Values]
     outputs: Callable[[], Values]
+    outputs_alone: Callable[[], Values]
 
     def reading(self) -> Reading:
         """Inputs and memories, now."""
@@ -56,12 +51,15 @@ class StepObserver:
 
     An environment that calls the hooks of `register_evaluation_hooks()` is seen by these. For one that does not, the
     functions that only `apply_actions()` or only `compute_observations()` calls are watched. The first step without a
-    reset decides which of them are relied on: the outermost ones that it calls as often as the decimation says.
+    reset decides which of them are relied on: the outermost ones that it calls as often as the decimation says, from
+    one place at least.
 
     Args:
         env: The environment.
         readers: How to read it.
         look: Called at each hook and each call of such a function.
+
+    While `watches_outputs` is set, `step()` also watches the Outputs.
     """
 
     def __init__(self, env: ExportableEnvironment, readers: Readers, look: Look):
@@ -73,6 +71,9 @@ class StepObserver:
         self._complete: frozenset[types.CodeType] = frozenset()
         self._is_decided = False
         self._uses_hooks = False
+        self._sites: frozenset[Site] = frozenset()
+        self._watch: OutputWatch | None = None
+        self.watches_outputs = True
         self.applied: int | None = None
         self.begin_step()
 
@@ -93,16 +94,44 @@ class StepObserver:
             self.forget_readings()
             on_reset()
 
-        register_hooks(self._env, self._on_update, reset, self._on_sub_step)
+        unseen = self._unseen
+        register_hooks(self._env, unseen(self._on_update), unseen(reset), unseen(self._on_sub_step))
         try:
-            with intercepted([*self._applying, *self._observing], self._on_entry, self._on_return):
+            watched = [each for item in (*functions.apply, *functions.observe) for each in item.functions]
+            with intercepted(watched, unseen(self._on_entry), unseen(self._on_return)):
                 yield
         finally:
             register_hooks(self._env, _ignore, _ignore, _ignore)
 
+    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
+        """Step the environment and return the next observations and whether it says that it was reset.
+
+        Raises:
+            InvalidEnvironmentError: If `step()` of the environment returns something else.
+        """
+        self.begin_step()
+        if not self.watches_outputs or self._uses_hooks:
+            return step_environment(self._env, actions)
+        self._watch = OutputWatch(self._readers.inputs, self._readers.outputs_alone)
+        with self._watch:
+            result = step_environment(self._env, actions)
+        self._watch.finish()
+        return result
+
+    def _unseen(self, function: Callable[..., None]) -> Callable[..., None]:
+        """The same function, whose torch operators are not those of the step."""
+
+        @functools.wraps(function)
+        def unseen(*args: Any) -> None:
+            with contextlib.nullcontext() if self._watch is None else self._watch.paused():
+                function(*args)
+
+        return unseen
+
     def begin_step(self) -> None:
         """Forget what was seen before."""
         self.was_reset = False
+        self._watch = None
         self._calls: Counter[types.CodeType] = Counter()
         self._hooked_sub_steps: list[SubStep] = []
         self._seen_sub_steps: dict[types.CodeType, list[SubStep]] = {}
@@ -112,6 +141,11 @@ class StepObserver:
         """Forget the computations of observations that were seen."""
         self._hooked_readings: list[Reading] = []
         self._seen_readings: dict[types.CodeType, list[Reading]] = {}
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether a step has shown which functions can be relied on."""
+        return self._is_decided
 
     @property
     def sees_sub_steps(self) -> bool:
@@ -137,14 +171,41 @@ class StepObserver:
             self.applied = len(self._hooked_sub_steps)
             return self._hooked_sub_steps
         seen = next((self._seen_sub_steps[code] for code in self._applying if code in self._seen_sub_steps), [])
-        if not self._is_decided or len(seen) < decimation:
+        chosen = self._chosen(seen, decimation, was_reset) if self._is_decided else None
+        if chosen is None:
             return None
-        last = seen[-1]
+        last = chosen[-1]
         if was_reset:
             last.later = None
+            last.outputs = last.outputs if self._complete.issuperset(self._applying) else None
         elif last.outputs is None:
             last.outputs, last.later = last.later or self._readers.outputs(), None
-        return seen[:decimation]
+        for number, item in enumerate(chosen):
+            item.number = number
+            if not was_reset or number < decimation - 1:
+                following = chosen[number + 1].first_period if number < decimation - 1 else None
+                item.periods = self.periods[item.first_period : following]
+        return chosen
+
+    @property
+    def periods(self) -> list[Period]:
+        """The values that Outputs had in the step that has just ended; empty if they were not watched."""
+        return self._watch.periods if self._watch is not None else []
+
+    @property
+    def moves(self) -> int:
+        """How often Inputs were seen to change in the step that has just ended; 0 if it was not watched."""
+        return self._watch.moves if self._watch is not None else 0
+
+    def _chosen(self, calls: list[SubStep], decimation: int, was_reset: bool) -> list[SubStep] | None:
+        """Those calls of the function that applies actions which are sub-steps; None if that is not known."""
+        chosen = [item for item in calls if item.site in self._sites]
+        if len(chosen) == decimation:
+            return chosen
+        if was_reset:
+            return calls[:decimation] if len(calls) >= decimation else None
+        sites = sites_of_sub_steps(calls, decimation, self._readers.inputs())
+        return None if sites is None else [item for item in calls if item.site in sites]
 
     def readings(self) -> list[Reading]:
         """What each computation of observations has started from, in order, since these were forgotten."""
@@ -159,16 +220,36 @@ class StepObserver:
             may_wait: Leave it to a later step if none was called so often.
         """
         calls = self._calls
-        applying = [item for item in self._applying.values() if calls[item.code] == item.calls * decimation]
+        inputs = self._readers.inputs()
+        sites = {item.code: self._sites_of(item, decimation, inputs) for item in self._applying.values()}
+        applying = [item for item in self._applying.values() if sites[item.code] is not None]
         observing = [item for item in self._observing.values() if _computes(item, calls[item.code])]
         if may_wait and not (applying and observing):
             return
         self._is_decided = True
-        whole = [item for item in self._applying.values() if item.does_all and calls[item.code]]
-        if whole and calls[whole[0].code] % whole[0].calls == 0:
-            self.applied = calls[whole[0].code] // whole[0].calls
+        if applying:
+            self._sites = sites[applying[0].code] or frozenset()
+        self.applied = decimation if applying else self._count_applied(inputs)
         self._applying = {item.code: item for item in applying[:1]}
         self._observing = {item.code: item for item in observing[:1]}
+
+    def _sites_of(self, function: StageFunction, decimation: int, inputs: Values) -> frozenset[Site] | None:
+        """From where the step has called a function for its sub-steps; None if it has not."""
+        calls = self._seen_sub_steps.get(function.code, [])
+        if self._calls[function.code] == function.calls * decimation:
+            return frozenset(item.site for item in calls)
+        if function.calls > 1 or len(calls) <= decimation:
+            return None
+        return sites_of_sub_steps(calls, decimation, inputs)
+
+    def _count_applied(self, inputs: Values) -> int | None:
+        """How often the step has applied actions, if the simulator can be seen to move each time."""
+        whole = next((item for item in self._applying.values() if item.does_all and self._calls[item.code]), None)
+        if whole is None or self._calls[whole.code] % whole.calls:
+            return None
+        calls = self._seen_sub_steps.get(whole.code, [])
+        is_one_loop = len({item.site for item in calls}) == 1
+        return len(calls) if is_one_loop or simulator_moves_each_time(calls, inputs) else None
 
     # -- what the environment calls ----------------------------------------------------------------------------------
 
@@ -194,7 +275,9 @@ class StepObserver:
             elif seen:
                 seen[-1].later = self._readers.outputs()
             self._look()
-            seen.append(SubStep(len(seen), self._readers.inputs()))
+            site = call_site(step_environment.__code__)
+            period = self._watch.cut() if self._watch is not None else 0
+            seen.append(SubStep(len(seen), self._readers.inputs(), site=site, first_period=period))
         self._calls[function.code] += 1
 
     def _enter_observe(self, function: StageFunction) -> None:

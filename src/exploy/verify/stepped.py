@@ -79,3 +79,18 @@ def stepped_file(data: bytes) -> SteppedRunners:
     except ContractError as error:
         raise LoweringError(f"The exported graph uses types or operators that are not supported: {error}") from error
     return SteppedRunners("The file", file.contract, runners)
+
+
+def same_array(one: np.ndarray, two: np.ndarray) -> bool:
+    """Return whether two arrays are equal; NaNs are equal to each other."""
+    return np.array_equal(one, two, equal_nan=one.dtype.kind == "f")
+
+
+def same_values(one: Values, two: Values) -> bool:
+    """Return whether two readings of the same ports are equal."""
+    return one.keys() == two.keys() and not changed_names(one, two)
+
+
+def changed_names(one: Values, two: Values) -> set[str]:
+    """The ports at which two readings of the same ports differ."""
+    return {name for name, value in one.items() if not same_array(value, two[name])}

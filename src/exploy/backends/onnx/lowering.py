@@ -40,6 +40,7 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
             module = copy.deepcopy(program.module)
             replace_inexact_operators(module, examples)
             exported = torch.export.export(module, examples, dynamic_shapes=_open_sizes(program))
+            _require_no_bfloat16(exported.graph)
             with kept_operator_table():
                 result = torch.onnx.export(
                     exported,
@@ -48,6 +49,8 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
                     external_data=False,
                     verbose=False,
                 )
+        except LoweringError:
+            raise
         except Exception as error:
             raise LoweringError(_explain(error)) from error
     assert result is not None
@@ -71,6 +74,18 @@ def _open_sizes(program: Program) -> tuple[dict[int, Dim] | None, ...] | None:
         return None
     axes = [program.batch_axes.get(name) for name in program.input_names]
     return tuple(None if axis is None else {axis: Dim("batch")} for axis in axes)
+
+
+def _require_no_bfloat16(graph: fx.Graph) -> None:
+    """Require that nothing is computed in bfloat16: onnxruntime has no operators for it on a CPU."""
+    nodes = [node for node in graph.nodes if getattr(node.meta.get("val"), "dtype", None) is torch.bfloat16]
+    if nodes:
+        users = [user for node in nodes for user in node.users]
+        place = next((item.meta[_STACK_TRACE] for item in (*nodes, *users) if item.meta.get(_STACK_TRACE)), UNKNOWN)
+        raise LoweringError(
+            f"{place}: a value is computed in bfloat16, which onnxruntime does not support. "
+            "Compute it in float32 or float16, for example with .float() or .half()."
+        )
 
 
 def _explain(error: BaseException) -> str:

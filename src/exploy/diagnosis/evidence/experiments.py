@@ -4,6 +4,7 @@ import ast
 import collections
 import contextlib
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,14 @@ from exploy.environment.components import Input
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.stages import Stages
 from exploy.environment.tensor_copies import to_numpy
-from exploy.environment.validation import validated_tensor
+from exploy.environment.validation import step_environment, validated_tensor
 from exploy.errors import ActorError
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.live.object_graph import instance_dict, resolve_in, slots_of, state_of
 from exploy.live.roots import live_objects
 from exploy.live.snapshot import ProtectUnseen, Snapshot
-from exploy.verify.closed_loop import step_environment
 from exploy.verify.frozen_watch import FrozenWatch, live_value
+from exploy.verify.step_functions import StepFunctions, find_step_functions
 
 Results = list[dict[str, np.ndarray]]
 
@@ -49,6 +50,11 @@ class Experiments:
     def roots(self) -> dict[str, object]:
         """The live objects, by the first name of their paths."""
         return live_objects(self.env, self.actor)
+
+    @cached_property
+    def step_functions(self) -> StepFunctions:
+        """The functions by which the environment steps, as they were found first."""
+        return find_step_functions(self.env, self.actor)
 
     def resolve(self, attr_path: str) -> Any:
         """The current object at a path; None if the path does not exist."""

@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_iter
 
 from exploy.capture.program import FrozenTensor
 from exploy.diagnosis.evidence.experiments import ABSENT, Experiments
-from exploy.live.interception import intercepted
+from exploy.live.interception import functions_with, intercepted
 from exploy.live.location import calling_code
 from exploy.live.python_values import PythonValues
 
@@ -69,7 +69,7 @@ def _values_on_entry(
             gone = {attr_path: ABSENT for attr_path in attr_paths if not experiments.has(attr_path)}
             moments[code].append(start.changed() | gone)
 
-    with intercepted(codes, look, lambda code: None):
+    with intercepted(functions_with(codes), look, lambda code: None):
         experiments.step()
     end = start.values | start.changed()
     return {code: _others(start.values, seen, end) for code, seen in moments.items()}

@@ -61,7 +61,8 @@ def watch_resets(
         look(f"{evidence.steps + resets.steps} steps after the export")
 
     with experiments.trial():
-        resets = Resets(experiments.env, experiments.actor, within, look_after_step)
+        functions = experiments.step_functions
+        resets = Resets(experiments.env, experiments.actor, within, functions, look_after_step)
         try:
             while len(seen.starts) < _RESETS and (start := resets.values()) is not None:
                 look(AFTER_A_RESET)

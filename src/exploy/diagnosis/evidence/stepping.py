@@ -11,10 +11,10 @@ from exploy.diagnosis.evidence.counters import CounterWatch
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.stepped_program import SteppedProgram
 from exploy.environment.tensor_copies import to_numpy
-from exploy.environment.validation import validated_tensor
+from exploy.environment.validation import step_environment, validated_tensor
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.live.python_values import PythonValues
-from exploy.verify.closed_loop import ClosedLoop, RunLength, step_environment
+from exploy.verify.closed_loop import ClosedLoop, RunLength
 from exploy.verify.export_checks import TOLERANCE
 from exploy.verify.frozen_watch import FrozenChange, FrozenWatch
 from exploy.verify.tally import Tally
@@ -126,7 +126,7 @@ def step_and_watch(
                 watch_closely=True,
                 starts_stored=False,
             )
-            experiments.observations = loop.run(RunLength(steps), watcher.after_step)
+            experiments.observations = loop.run(RunLength(steps), watcher.after_step, experiments.step_functions)
             evidence.resets, evidence.sub_steps = loop.resets, loop.sub_steps
             evidence.sees_sub_steps = loop.sees_sub_steps
         else:
