@@ -74,6 +74,10 @@ class Snapshot:
         """The gradient mode in which to run the environment code."""
         return gradient_mode(tensor for tensor, _ in self._tensors)
 
+    def addresses(self) -> frozenset[int]:
+        """The addresses of the data of all tensors that were found; none is used again while the snapshot exists."""
+        return frozenset(alias.data_ptr() for _, alias in self._tensors)
+
     def protect(self, tensor: torch.Tensor) -> None:
         """Save the contents of a tensor's memory, if not already saved."""
         with torch._C.DisableTorchFunction():

@@ -3,7 +3,7 @@
 import dataclasses
 from dataclasses import dataclass, field
 
-from exploy.capture.program import Program
+from exploy.capture.program import FrozenTensor, Program
 from exploy.diagnosis.evidence.counters import Counter
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.long_run import LongRun, run_pipeline_alone
@@ -50,22 +50,21 @@ def watch_resets(
         within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
     """
     seen = SeenResets(counters=evidence.counters.counters())
-    stored = [item for item in program.frozen_and_weights if item.declared is None]
-    watch = FrozenWatch(experiments.env, experiments.actor, stored)
 
-    def look(when: str) -> None:
-        for change in watch.changes(lambda frozen: frozen.name not in evidence.changes):
+    def look(stored: list[FrozenTensor], when: str) -> None:
+        watch = FrozenWatch(experiments.env, experiments.actor, stored)
+        for change in watch.changes(lambda frozen: frozen.declared is None and frozen.name not in evidence.changes):
             evidence.note_change(change, None, when)
 
     def look_after_step() -> None:
-        look(f"{evidence.steps + resets.steps} steps after the export")
+        look(program.frozen, f"{evidence.steps + resets.steps} steps after the export")  # weights take too long
 
     with experiments.trial():
         functions = experiments.step_functions
         resets = Resets(experiments.env, experiments.actor, within, functions, look_after_step)
         try:
             while len(seen.starts) < _RESETS and (start := resets.values()) is not None:
-                look(AFTER_A_RESET)
+                look(program.frozen_and_weights, AFTER_A_RESET)
                 changed = values.changed()
                 evidence.note_python(changed)
                 if not seen.starts and resets.steps:
