@@ -80,8 +80,8 @@ def _bounded(counters: dict[str, Counter], now: dict[str, object], steps: int) -
     """Say of counters that a reset has set back that they go no further than to the reset."""
 
     def is_set_back(attr_path: str, counter: Counter) -> bool:
-        value, expected = now.get(attr_path), counter.after(steps)
-        return not isinstance(value, int | float) or abs(value - expected) > 1e-3 * abs(counter.rate)
+        value = now.get(attr_path)  # may be ahead: a reset may compute observations once more
+        return not isinstance(value, int | float) or (value - counter.after(steps)) / counter.rate < -0.5
 
     return {
         attr_path: dataclasses.replace(counter, steps=steps - 1) if is_set_back(attr_path, counter) else counter
