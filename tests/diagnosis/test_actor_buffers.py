@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -27,6 +28,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
 class TwoLevels(torch.nn.Module):
     """A policy whose upper level runs at each 25th step, in the manner of hierarchical ones."""
 
+    latent: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         torch.manual_seed(0)
@@ -45,6 +48,8 @@ class TwoLevels(torch.nn.Module):
 class WritesInPlace(TwoLevels):
     """The same, written into the buffer, with the count in a buffer that is no state to save."""
 
+    count: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("count", torch.tensor(1), persistent=False)
@@ -58,6 +63,9 @@ class WritesInPlace(TwoLevels):
 
 class Normalizes(torch.nn.Module):
     """Running statistics, as of a trainer's normaliser."""
+
+    mean: torch.Tensor
+    count: torch.Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,7 +127,7 @@ WRONG = [
 SOUND = [(LeggedGym, CountsAlone), (Gymnasium, TwoLevelsAlways), (Managed, Normalizes)]
 
 
-def made(kind, body, actor):
+def made(kind: type[Any], body: type[Body], actor: Callable[[], Any]) -> tuple[Any, Any]:
     env, policy = build(kind, body), actor()
     if body is UpdatedAtResets:
         holder = env.robot if kind is LeggedGym else env.gym.unwrapped

@@ -82,6 +82,25 @@ class GrowingFactor(Ticks):
         return Body.observe(self) * (1.0 + 0.1 * (self.tick // 40))
 
 
+class Clock:
+    __slots__ = ("ticks",)
+
+    def __init__(self) -> None:
+        self.ticks = 0
+
+
+class SlottedClock(Ticks):
+    """Counts in an object with slots; its period is longer than an episode."""
+
+    def setup(self) -> None:
+        self.tick = Clock()  # type: ignore[assignment]
+
+    def observe(self) -> torch.Tensor:
+        self.tick.ticks += 1  # type: ignore[attr-defined]
+        observations = Body.observe(self)
+        return self.rare(observations) if self.tick.ticks % 95 == 0 else observations  # type: ignore[attr-defined]
+
+
 class NumpyClock(Ticks):
     def setup(self) -> None:
         self.clock = np.zeros(1)
@@ -160,6 +179,7 @@ NAMED = [
     (LeggedGym, ChoosesGains, "tick"),
     (Gymnasium, GrowingFactor, "tick"),
     (Managed, NumpyClock, "clock"),
+    (LeggedGym, SlottedClock, "tick.ticks"),
 ]
 BY_LINE = [(Gymnasium, Iterates, "rare)"), (LeggedGym, Iterates, "rare)"), (Managed, Iterates, "rare)")]
 SOUND = [(LeggedGym, Logs), (Gymnasium, Logs), (Hooked, StepLogs), (Gymnasium, RefreshesAConstant)]

@@ -31,6 +31,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
 class CommandAtReset(Body):
     """A velocity command that each reset draws anew."""
 
+    command: Any
+
     def setup(self) -> None:
         self.command = torch.tensor([[0.5, 0.1]])
 
@@ -64,7 +66,7 @@ class CommandInPython(CommandAtReset):
     """The command is a Python number."""
 
     def setup(self) -> None:
-        self.command = 0.5  # type: ignore[assignment]
+        self.command = 0.5
 
     def restart(self) -> None:
         Body.restart(self)
@@ -85,7 +87,7 @@ class NoiseAfterReset(CommandInPython):
     """The first reset switches noise on."""
 
     def setup(self) -> None:
-        self.command = False  # type: ignore[assignment]
+        self.command = False
 
     def observe(self) -> torch.Tensor:
         observations = Body.observe(self)

@@ -79,6 +79,10 @@ class Snapshot:
         """The gradient mode in which to run the environment code."""
         return gradient_mode(tensor for tensor, _ in self._tensors)
 
+    def addresses(self) -> frozenset[int]:
+        """The addresses of the data of all tensors that were found; none is used again while the snapshot exists."""
+        return frozenset(alias.data_ptr() for _, alias in self._tensors)
+
     def protect(self, tensor: torch.Tensor) -> None:
         """Save the contents of a tensor's memory, if not already saved."""
         with torch._C.DisableTorchFunction():
@@ -88,7 +92,8 @@ class Snapshot:
             address = storage.data_ptr()
             if address == 0 or address in self._storages:
                 return
-            with _disable_current_modes():  # a mode that logs operators must not see these
+            tracing = disable_proxy_modes_tracing() if get_proxy_mode() is not None else contextlib.nullcontext()
+            with tracing, _disable_current_modes():  # a mode that logs operators must not see these
                 flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
                 self._storages[address] = (flat, flat.clone())
 

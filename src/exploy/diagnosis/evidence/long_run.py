@@ -105,6 +105,7 @@ class _Run:
         self._counters = counters
         self._variations = self._inputs_around() if vary else []
         self._parts = (False, True) if experiments.env.decimation > 1 else (False,)
+        self._addresses: dict[int, object] = {address: address for address in snapshot.addresses()}
         self._known: tuple[set[int], set[int]] = (set(), set())
         self._last: list[list[object]] = [[], []]
         self._before_policy_step: dict[str, torch.Tensor] = {}
@@ -142,8 +143,8 @@ class _Run:
         before = {name: cpu_copy(tensor) for name, tensor in tensors.items() if tensor is not None}
         if not is_sub_step:
             self._before_policy_step = before
-        ports = {tensor.data_ptr(): name for name, tensor in tensors.items() if tensor is not None}
-        with OperatorTrail(self._snapshot, ports, self._last[is_sub_step]) as trail:
+        names = self._addresses | {item.data_ptr(): name for name, item in tensors.items() if item is not None}
+        with OperatorTrail(self._snapshot, names, self._last[is_sub_step]) as trail:
             read_results = self._run_stages(is_sub_step)
         self._last[is_sub_step] = trail.tokens
         if trail.is_same or (key := hash(tuple(trail.tokens))) in self._known[is_sub_step]:

@@ -9,6 +9,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from exploy.live.location import UNKNOWN, calling_line
 from exploy.live.snapshot import Snapshot
 
+_OTHER = "another tensor"
+
 
 class OperatorTrail(TorchDispatchMode):
     """Notes the operators that are called, their plain arguments, and which tensors they read from outside.
@@ -19,20 +21,24 @@ class OperatorTrail(TorchDispatchMode):
 
     Args:
         snapshot: Protects tensors before an operator writes to them.
-        ports: Names of known tensors by the address of their data; such a tensor may be replaced by another.
+        names: Names of known tensors by the address of their data. All other tensors from outside count as alike.
         earlier: The tokens of the earlier run.
     """
 
-    def __init__(self, snapshot: Snapshot, ports: Mapping[int, str], earlier: Sequence[object]):
+    def __init__(self, snapshot: Snapshot, names: Mapping[int, object], earlier: Sequence[object]):
         super().__init__()
         self.tokens: list[object] = []
         self.where = UNKNOWN
         self.random = UNKNOWN
         self._snapshot = snapshot
-        self._ports = ports
+        self._names = names
         self._earlier = earlier
         self._is_same_so_far = True
         self._made: dict[int, torch.Tensor] = {}  # keeps them alive, so that no address is used twice
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # compilation is off in a trial, and the guard against it costs more than an operator
 
     @property
     def is_same(self) -> bool:
@@ -63,7 +69,7 @@ class OperatorTrail(TorchDispatchMode):
         for item in arguments:
             if isinstance(item, torch.Tensor):
                 address = item.data_ptr()
-                self.tokens.append(None if address in self._made else self._ports.get(address, address))
+                self.tokens.append(None if address in self._made else self._names.get(address, _OTHER))
             elif isinstance(item, list | tuple):
                 self._note(item)
             else:

@@ -3,7 +3,7 @@
 import dataclasses
 from dataclasses import dataclass, field
 
-from exploy.capture.program import Program
+from exploy.capture.program import FrozenTensor, Program
 from exploy.diagnosis.evidence.counters import Counter
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.long_run import LongRun, run_pipeline_alone
@@ -50,22 +50,21 @@ def watch_resets(
         within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
     """
     seen = SeenResets(counters=evidence.counters.counters())
-    stored = [item for item in program.frozen_and_weights if item.declared is None]
-    watch = FrozenWatch(experiments.env, experiments.actor, stored)
 
-    def look(when: str) -> None:
-        for change in watch.changes(lambda frozen: frozen.name not in evidence.changes):
+    def look(stored: list[FrozenTensor], when: str) -> None:
+        watch = FrozenWatch(experiments.env, experiments.actor, stored)
+        for change in watch.changes(lambda frozen: frozen.declared is None and frozen.name not in evidence.changes):
             evidence.note_change(change, None, when)
 
     def look_after_step() -> None:
-        look(f"{evidence.steps + resets.steps} steps after the export")
+        look(program.frozen, f"{evidence.steps + resets.steps} steps after the export")  # weights take too long
 
     with experiments.trial():
         functions, written = experiments.step_functions, program.written_by_observations
         resets = Resets(experiments.env, experiments.actor, written, within, functions, look_after_step)
         try:
             while len(seen.starts) < _RESETS and (start := resets.values()) is not None:
-                look(AFTER_A_RESET)
+                look(program.frozen_and_weights, AFTER_A_RESET)
                 changed = values.changed()
                 evidence.note_python(changed)
                 if not seen.starts and resets.steps:
@@ -81,8 +80,8 @@ def _bounded(counters: dict[str, Counter], now: dict[str, object], steps: int) -
     """Say of counters that a reset has set back that they go no further than to the reset."""
 
     def is_set_back(attr_path: str, counter: Counter) -> bool:
-        value, expected = now.get(attr_path), counter.after(steps)
-        return not isinstance(value, int | float) or abs(value - expected) > 1e-3 * abs(counter.rate)
+        value = now.get(attr_path)  # may be ahead: a reset may compute observations once more
+        return not isinstance(value, int | float) or (value - counter.after(steps)) / counter.rate < -0.5
 
     return {
         attr_path: dataclasses.replace(counter, steps=steps - 1) if is_set_back(attr_path, counter) else counter
