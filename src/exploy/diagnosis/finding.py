@@ -37,15 +37,25 @@ class FindingKind(StrEnum):
     FROZEN = "frozen"
     CARRIED = "carried"
     NO_RESET_SEEN = "no reset seen"
+    NOT_RESTORED = "not restored"
 
     @property
     def usual_severity(self) -> Severity:
         """The default severity of findings of this kind."""
-        if self in (FindingKind.UNUSED, FindingKind.FROZEN, FindingKind.CARRIED, FindingKind.NO_RESET_SEEN):
+        if self in _INFOS:
             return Severity.INFO
         if self in (FindingKind.DETACHED, FindingKind.CONSTANT_OUTPUT, FindingKind.NOT_OBSERVED):
             return Severity.WARNING
         return Severity.ERROR
+
+
+_INFOS = (
+    FindingKind.UNUSED,
+    FindingKind.FROZEN,
+    FindingKind.CARRIED,
+    FindingKind.NO_RESET_SEEN,
+    FindingKind.NOT_RESTORED,
+)
 
 
 @dataclass(frozen=True)

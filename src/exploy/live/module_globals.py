@@ -1,6 +1,7 @@
 """Module globals that the methods of an environment read or write, as objects that can be walked like others."""
 
 import dis
+import enum
 import sys
 import types
 from collections.abc import Iterable, Iterator
@@ -85,5 +86,12 @@ def _names(codes: list[types.CodeType], variables: dict[str, Any]) -> Iterator[s
             value = variables[instruction.argval]
             if isinstance(value, types.FunctionType) and is_user_code(value.__code__) and value.__code__ not in queue:
                 queue.append(value.__code__)
-            elif not isinstance(value, _CODE) and not instruction.argval.startswith("__"):
+            elif (_is_user_class(value) or not isinstance(value, _CODE)) and not instruction.argval.startswith("__"):
                 yield instruction.argval
+
+
+def _is_user_class(value: object) -> bool:
+    """Whether a global is a class of user code, which may hold a singleton."""
+    if not isinstance(value, type) or issubclass(value, enum.Enum):
+        return False
+    return next(codes_of_class(value), None) is not None

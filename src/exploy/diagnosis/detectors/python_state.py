@@ -1,6 +1,7 @@
 """Findings about Python numbers, flags and strings that the pipeline reads and that change between steps."""
 
 import types
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from exploy.live.attribute_paths import BOOKKEEPING
 from exploy.live.attribute_reads import codes_of_class, reading_line
 from exploy.live.geometry import Geometry, has_memory
 from exploy.live.object_graph import walk
+from exploy.live.out_of_reach import OutOfReach
 from exploy.live.snapshot import Snapshot
 from exploy.live.stage_functions import codes_called_by
 
@@ -39,11 +41,7 @@ def python_findings(examination: Examination) -> list[Finding]:
             for values in (before, {name: evidence.python_after[name] for name in before})
             if _matters(examination, values, now, snapshot)
         ]
-        guilty = [
-            attr_path
-            for attr_path in list(before)[:_MAX_TRIALS]
-            if any(_matters(examination, {attr_path: values[attr_path]}, now, snapshot) for values in suspects)
-        ]
+        guilty = _guilty(examination, before, suspects, now, snapshot)
         if not guilty:
             return []
         codes = _codes(examination)
@@ -53,6 +51,34 @@ def python_findings(examination: Examination) -> list[Finding]:
             )
             for index, attr_path in enumerate(guilty)
         ]
+
+
+def _guilty(
+    examination: Examination,
+    attr_paths: Iterable[str],
+    suspects: list[dict[str, object]],
+    now: Results,
+    snapshot: Snapshot,
+) -> list[str]:
+    """The values that change results, found by halving the values that do so together."""
+    trials = 0
+
+    def matters(group: list[str]) -> bool:
+        nonlocal trials
+        trials += 1
+        return any(_matters(examination, {name: item[name] for name in group}, now, snapshot) for item in suspects)
+
+    guilty: list[str] = []
+    groups = [list(attr_paths)] if suspects else []
+    while groups and trials < _MAX_TRIALS:
+        group = groups.pop(0)
+        if not matters(group):
+            continue
+        if len(group) == 1:
+            guilty += group
+        else:
+            groups[:0] = [group[: len(group) // 2], group[len(group) // 2 :]]
+    return guilty
 
 
 def _is_seen_by_torch(examination: Examination, attr_path: str) -> bool:
@@ -94,10 +120,10 @@ def iterator_findings(examination: Examination) -> list[Finding]:
         Exception: Any error that the environment raises.
     """
     experiments = examination.experiments
-    snapshot = Snapshot(experiments.roots)
+    state = OutOfReach(experiments.roots)
     with experiments.trial():
         experiments.policy_step()
-    advanced = snapshot.advanced_iterators()
+    advanced = state.advanced_iterators()
     codes = _codes(examination) if advanced else []
     what = "a generator or iterator that the pipeline advances; the file keeps the value that it gave at the export"
     advice = "keep its values in a tensor, and the index of the current one in an integer tensor: Memory(…)"
