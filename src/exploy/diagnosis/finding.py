@@ -21,6 +21,7 @@ class FindingKind(StrEnum):
     UNREGISTERED_INPUT = "unregistered input"
     MISSING_MEMORY = "missing memory"
     STALE_CACHE = "stale cache"
+    OUTSIDE_TORCH = "outside of torch"
     PYTHON_STATE = "frozen Python state"
     UNWRITTEN_CONNECTION = "connection not written"
     RANDOM = "random operator"

@@ -262,7 +262,7 @@ def parsed_key(node: ast.expr) -> Any:
 
 def _attribute(value: object, name: str) -> Any:
     state = state_of(value)
-    if isinstance(value, torch.jit.ScriptModule):
+    if is_a(value, torch.jit.ScriptModule):
         state = state | script_attributes(value)
     if is_a(value, type):
         state = class_data(value)  # type: ignore[arg-type]

@@ -89,13 +89,14 @@ class Snapshot:
         is_same = operator.is_
         for _, current, saved in self._attributes:
             if (
-                len(current) != len(saved)
+                dict.__len__(current) != len(saved)
                 or not all(map(is_same, dict.values(current), saved.values()))
-                or not all(map(is_same, current, saved))
+                or not all(map(is_same, dict.keys(current), saved))
             ):
                 _restore_mapping(current, saved)
         for sequence, items in self._sequences:
-            if len(sequence) != len(items) or not all(map(is_same, _iterator(sequence), items)):
+            held = list(_iterator(sequence))
+            if len(held) != len(items) or not all(map(is_same, held, items)):
                 sequence.clear()
                 sequence.extend(items)
         for members, saved_members in self._sets:

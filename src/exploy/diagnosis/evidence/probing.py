@@ -48,7 +48,7 @@ def _writers(experiments: Experiments, suspects: list[FrozenTensor]) -> dict[str
     """The function that last wrote each tensor in a step of the environment, if it was written with torch."""
     if not suspects:
         return {}
-    with _WriteLog() as log:
+    with WriteLog() as log:
         experiments.step()
     found = {}
     for frozen in suspects:
@@ -93,13 +93,22 @@ def _others(
     return tuple(dict.fromkeys(found))
 
 
+def overwritten(tensor: object) -> torch.Tensor | None:
+    """Overwrite a tensor with an implausible value, and return a copy of that value."""
+    if not isinstance(tensor, torch.Tensor):
+        return None
+    spoilt = ~tensor if tensor.dtype == torch.bool else torch.full_like(tensor, 77)
+    tensor.copy_(spoilt)
+    return spoilt
+
+
 @dataclass
 class _Write:
     code: types.CodeType
     tensor: torch.Tensor
 
 
-class _WriteLog(TorchDispatchMode):
+class WriteLog(TorchDispatchMode):
     """Notes for each tensor storage the user function that wrote it last."""
 
     def __init__(self) -> None:
@@ -107,6 +116,7 @@ class _WriteLog(TorchDispatchMode):
         self._writes: dict[int, _Write] = {}
 
     def writer(self, tensor: torch.Tensor) -> types.CodeType | None:
+        """The function that wrote the storage of a tensor last; None if no function of user code did."""
         write = self._writes.get(tensor.untyped_storage().data_ptr())
         return None if write is None else write.code
 
