@@ -263,7 +263,7 @@ def parsed_key(node: ast.expr) -> Any:
 def _attribute(value: object, name: str) -> Any:
     state = state_of(value)
     if is_a(value, torch.jit.ScriptModule):
-        state = state | script_attributes(value)
+        state = state | script_attributes(value)  # type: ignore[arg-type]
     if is_a(value, type):
         state = class_data(value)  # type: ignore[arg-type]
     if name in state:
