@@ -176,5 +176,9 @@ class NoResetSeenWarning(ExployWarning):
     """No reset of the environment was seen, so the start values of memories are their current values."""
 
 
+class NotRestoredWarning(ExployWarning):
+    """An export changed state that it could not restore, or there is state that it could not look at."""
+
+
 class WeakerCheckWarning(ExployWarning):
     """The exported file could only be checked with the current values of the inputs."""

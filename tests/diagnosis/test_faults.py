@@ -19,7 +19,7 @@ from exploy.diagnosis.finding import FindingKind as Kind
 from exploy.exporter.core.components import Input, Memory, Output
 from tests.support.checking import check
 from tests.support.environments import TestEnvironment, assert_agrees, make_actor
-from tests.support.pasting import paste
+from tests.support.pasting import KINDS_THAT_PRINT_CODE, paste
 
 
 class Robot(TestEnvironment):
@@ -961,6 +961,18 @@ def test_a_fault_is_found_and_pasting_the_suggested_lines_mends_it(fault, tmp_pa
     mended = check(env, actor)
     assert mended.ok, mended
     assert_agrees(env, actor, tmp_path, steps=40)
+
+
+def test_the_code_of_every_kind_of_finding_is_pasted_by_a_test():
+    """A kind that may print code is in MENDED_BY_A_LINE, or it is the Output of the test below."""
+    assert {fault.kind for fault in MENDED_BY_A_LINE} | {Kind.UNUSED} == KINDS_THAT_PRINT_CODE
+
+
+def test_pasting_the_output_that_is_suggested_for_unused_actions_mends_it():
+    env, actor = WithoutOutput(), make_actor(4)
+    finding = the_finding(check(env, actor), Kind.UNUSED, "actions")
+    env.context_manager().add_component(eval(finding.suggestion, {"env": env, "Output": Output}))
+    assert not [item for item in check(env, actor).findings if item.kind is Kind.UNUSED]
 
 
 def assert_told(fault: Fault, finding: Finding) -> None:

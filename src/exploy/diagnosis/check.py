@@ -37,7 +37,9 @@ from exploy.environment.validation import validated_decimation, validated_observ
 from exploy.errors import InvalidEnvironmentError
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.live.location import definition
+from exploy.live.out_of_reach import OutOfReach, too_many_objects
 from exploy.live.python_values import PythonValues
+from exploy.live.roots import live_objects
 from exploy.verify.start_values import RESET_WITHIN
 
 DEFAULT_STEPS = 20
@@ -88,6 +90,7 @@ def check_environment(
             modules = [exportable, *env.context_manager().modules]
         except Exception as error:
             return Diagnosis((failure(FindingKind.CAPTURE_FAILED, "env", error),), 0)
+        state = OutOfReach(live_objects(env, exportable))
         with evaluation_mode(modules):
             try:
                 program = capture(env, exportable, starts.given)
@@ -95,7 +98,8 @@ def check_environment(
             except Exception as error:
                 return _without_program(env, exportable, steps, error)
             found = diagnose(env, exportable, program, steps, allow_random=allow_random, starts=starts)
-            return with_lowering(found, env, exportable, program) if lower else found
+            found = with_lowering(found, env, exportable, program) if lower else found
+            return Diagnosis((*found.findings, *_not_restored(state)), found.steps)
 
 
 def diagnose(
@@ -139,6 +143,12 @@ def diagnose(
     examination.findings += guarded(written_by_step_findings, examination)
     examination.findings += unexplained_findings(examination)
     return Diagnosis(tuple(examination.findings), examination.evidence.steps)
+
+
+def _not_restored(state: OutOfReach) -> list[Finding]:
+    if not state.has_too_many_objects:
+        return []
+    return [Finding.of(FindingKind.NOT_RESTORED, "env", too_many_objects())]
 
 
 def with_lowering(

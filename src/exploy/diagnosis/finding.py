@@ -22,6 +22,7 @@ class FindingKind(StrEnum):
     MISSING_MEMORY = "missing memory"
     WRITTEN_BY_STEP = "written by step()"
     STALE_CACHE = "stale cache"
+    OUTSIDE_TORCH = "outside of torch"
     PYTHON_STATE = "frozen Python state"
     UNWRITTEN_CONNECTION = "connection not written"
     RANDOM = "random operator"
@@ -38,15 +39,25 @@ class FindingKind(StrEnum):
     FROZEN = "frozen"
     CARRIED = "carried"
     NO_RESET_SEEN = "no reset seen"
+    NOT_RESTORED = "not restored"
 
     @property
     def usual_severity(self) -> Severity:
         """The default severity of findings of this kind."""
-        if self in (FindingKind.UNUSED, FindingKind.FROZEN, FindingKind.CARRIED, FindingKind.NO_RESET_SEEN):
+        if self in _INFOS:
             return Severity.INFO
         if self in (FindingKind.DETACHED, FindingKind.CONSTANT_OUTPUT, FindingKind.NOT_OBSERVED):
             return Severity.WARNING
         return Severity.ERROR
+
+
+_INFOS = (
+    FindingKind.UNUSED,
+    FindingKind.FROZEN,
+    FindingKind.CARRIED,
+    FindingKind.NO_RESET_SEEN,
+    FindingKind.NOT_RESTORED,
+)
 
 
 @dataclass(frozen=True)

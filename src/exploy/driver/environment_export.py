@@ -28,6 +28,7 @@ from exploy.errors import (
     FrozenTensorWarning,
     InferredMemoryWarning,
     NoResetSeenWarning,
+    NotRestoredWarning,
     UnusedInputWarning,
 )
 from exploy.live.location import is_internal
@@ -282,6 +283,7 @@ def _warn(source: EnvironmentSource, contract: Contract) -> None:
         (InferredMemoryWarning, source.inferred.line() if source.inferred is not None else None),
         (FrozenTensorWarning, frozen_line(contract)),
         (NoResetSeenWarning, source.no_reset),
+        (NotRestoredWarning, source.not_restored),
     ]
     for category, text in texts:
         if text:

@@ -1,6 +1,7 @@
 """An environment and its actor as the source of an export."""
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,10 @@ from exploy.diagnosis.reset_starts import MemoryStarts, with_starts_of_reset
 from exploy.environment.actor import ExportableActor
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.validation import validated_decimation
+from exploy.errors import NotRestoredWarning
 from exploy.live.evaluation_mode import evaluation_mode
+from exploy.live.out_of_reach import OutOfReach
+from exploy.live.roots import live_objects
 from exploy.verify.export_checks import verify_against_environment, verify_against_program, verify_controller
 from exploy.verify.stepped import stepped_file
 
@@ -52,7 +56,8 @@ class EnvironmentSource:
     """An environment and its actor as the source of an export.
 
     After the export, `diagnosis` has the findings of a strict export, `inferred` the memories that it registered,
-    `no_reset` why start values could not be taken from a reset, and `comparisons` how many comparisons were made.
+    `no_reset` why start values could not be taken from a reset, `not_restored` what could not be restored, and
+    `comparisons` how many comparisons were made.
 
     Args:
         env: The environment.
@@ -67,6 +72,7 @@ class EnvironmentSource:
         self.diagnosis: Diagnosis | None = None
         self.inferred: InferredMemories | None = None
         self.no_reset: str | None = None
+        self.not_restored: str | None = None
         self.comparisons = 0
 
     @property
@@ -80,8 +86,16 @@ class EnvironmentSource:
         validated_decimation(self._env)
         self._env.prepare_export()
         self.inferred = InferredMemories(self._env, self._actor)
-        with evaluation_mode(self._modules()), self.inferred.taken_back_on_failure():
-            yield
+        state = OutOfReach(live_objects(self._env, self._actor))
+        try:
+            with evaluation_mode(self._modules()), self.inferred.taken_back_on_failure():
+                yield
+        except BaseException:
+            line = state.line()
+            if line is not None:
+                warnings.warn(line, NotRestoredWarning, stacklevel=2)
+            raise
+        self.not_restored = state.line()
 
     def capture(self) -> Program:
         """Capture the environment; depending on the options, register missing memories and check the environment.

@@ -104,7 +104,12 @@ _BEST = (True, True)
 
 def _preference(code: types.CodeType) -> tuple[bool, bool]:
     is_operator = code.co_name.startswith("__") and code.co_name.endswith("__") and code.co_name not in _NO_OPERATORS
-    return not any(folder in code.co_filename for folder in _INSTALLED), not is_operator
+    return not is_installed(code.co_filename), not is_operator
+
+
+def is_installed(filename: str) -> bool:
+    """Whether a file belongs to an installed package."""
+    return any(folder in filename for folder in _INSTALLED)
 
 
 def raising_line(error: BaseException) -> str:

@@ -1,16 +1,21 @@
 """Module globals that the methods of an environment read or write, as objects that can be walked like others."""
 
 import dis
+import enum
 import sys
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+import torch
+
 from exploy.live.attribute_reads import codes_of_class
-from exploy.live.location import is_user_code
+from exploy.live.location import is_installed, is_user_code
 
 _GLOBAL_READS = ("LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME")
 _RESERVED = ("env", "actor", "torch")
+_DATA_OF_LIBRARIES = (torch.Tensor, torch.nn.Module, np.ndarray, np.generic)
 _CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 
 
@@ -85,5 +90,22 @@ def _names(codes: list[types.CodeType], variables: dict[str, Any]) -> Iterator[s
             value = variables[instruction.argval]
             if isinstance(value, types.FunctionType) and is_user_code(value.__code__) and value.__code__ not in queue:
                 queue.append(value.__code__)
-            elif not isinstance(value, _CODE) and not instruction.argval.startswith("__"):
+            elif _is_data(value) and not instruction.argval.startswith("__"):
                 yield instruction.argval
+
+
+def _is_data(value: object) -> bool:
+    """Whether a global is data of the user: no code, and no object that a library keeps for itself."""
+    if isinstance(value, type):
+        return _is_user_class(value)
+    if isinstance(value, _CODE):
+        return False
+    file = getattr(sys.modules.get(str(type(value).__module__)), "__file__", None) or ""
+    return isinstance(value, _DATA_OF_LIBRARIES) or not is_installed(file)
+
+
+def _is_user_class(value: type) -> bool:
+    """Whether a global is a class of user code, which may hold a singleton."""
+    if issubclass(value, enum.Enum):
+        return False
+    return next(codes_of_class(value), None) is not None

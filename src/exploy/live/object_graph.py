@@ -35,6 +35,7 @@ _LEAVES = (
     enum.Enum,
 )  # fmt: skip
 _SCALARS = frozenset({str, bytes, int, float, complex, bool, type(None)})
+_SCALAR_IDS = frozenset(id(kind) for kind in _SCALARS)  # a metaclass may make a type unhashable
 _CONTAINERS = (
     dict, types.MappingProxyType, list, tuple, set, collections.deque,
     types.MethodType, types.FunctionType, functools.partial,
@@ -85,12 +86,16 @@ def walk(roots: dict[str, object], *, closures: bool = False, skip: tuple[type, 
     """
     queue = collections.deque((Found(name, value), 0) for name, value in roots.items())
     seen = {id(value): value for value in roots.values()}
+    is_entered: dict[int, bool] = {}  # by type
     while queue:
         found, depth = queue.popleft()
         yield found
         if depth == MAX_DEPTH or len(seen) == MAX_OBJECTS:
             continue
-        if _is_leaf(type(found.value)) or is_a(found.value, skip):
+        kind = type(found.value)
+        if id(kind) not in is_entered:
+            is_entered[id(kind)] = issubclass(kind, type) or not (_is_leaf(kind) or issubclass(kind, skip))
+        if not is_entered[id(kind)]:
             continue
         for child in _children(found, closures):
             if id(child.value) not in seen and len(seen) < MAX_OBJECTS:
@@ -139,9 +144,18 @@ def data_owners(kind: type) -> tuple[tuple[str, type], ...]:
         name: owner
         for owner in owners
         for name, value in owner.__dict__.items()
-        if not name.startswith(("__", "_abc_")) and isinstance(value, _DATA)
+        if not name.startswith(("__", "_abc_")) and (is_a(value, _DATA) or _is_instance_of_user(value))
     }
     return tuple(found.items())
+
+
+def _is_instance_of_user(value: object) -> bool:
+    """Whether an attribute of a class is an object with state, such as a singleton; not a function or descriptor."""
+    kind = type(value)
+    is_code = is_a(value, (type, enum.Enum)) or any(
+        name in vars(owner) for owner in kind.__mro__ for name in ("__get__", "__set__", "__call__")
+    )
+    return bool(kind.__dictoffset__) and not is_code and not _is_of_a_library(kind)
 
 
 def _is_of_a_library(kind: type) -> bool:
@@ -248,8 +262,10 @@ def parsed_key(node: ast.expr) -> Any:
 
 def _attribute(value: object, name: str) -> Any:
     state = state_of(value)
-    if isinstance(value, torch.jit.ScriptModule):
-        state = state | script_attributes(value)
+    if is_a(value, torch.jit.ScriptModule):
+        state = state | script_attributes(value)  # type: ignore[arg-type]
+    if is_a(value, type):
+        state = class_data(value)  # type: ignore[arg-type]
     if name in state:
         return state[name]
     for part in _MODULE_DICTS if isinstance(value, torch.nn.Module) else ():
@@ -329,16 +345,28 @@ def _children(found: Found, closures: bool) -> Iterable[Found]:
     """The non-empty parts of an object."""
     attr_path, value = found
     kind = type(value)
+    if issubclass(kind, type):
+        data = class_data(value).items()
+        return [Found(f"{attr_path}.{name}", item) for name, item in data if not _holds_nothing(item)]
     if _is_simple(kind):
         attributes = instance_dict(value).items()
-        return [Found(f"{attr_path}.{name}", item) for name, item in attributes if not _is_empty(type(item))]
-    if issubclass(kind, types.MethodType | types.FunctionType | functools.partial):
+        return [Found(f"{attr_path}.{name}", item) for name, item in attributes if not _holds_nothing(item)]
+    if kind is list or kind is tuple:
+        return [Found(f"{attr_path}[{index}]", item) for index, item in enumerate(value) if not _holds_nothing(item)]
+    if kind is dict:
+        items = list(value.items())
+        return [Found(f"{attr_path}[{key_text(key)}]", item) for key, item in items if not _holds_nothing(item)]
+    if issubclass(kind, (types.MethodType, types.FunctionType, functools.partial)):
         return _captured(found) if closures else []
-    parts = [Found(where, item) for where, item in _parts_of(kind)(attr_path, value) if not _is_empty(type(item))]
+    parts = [Found(where, item) for where, item in _parts_of(kind)(attr_path, value) if not _holds_nothing(item)]
     if kind.__dictoffset__ and issubclass(kind, _CONTAINERS):  # for example, a dictionary subclass with attributes
         attributes = instance_dict(value).items()
-        parts += [Found(f"{attr_path}.{name}", item) for name, item in attributes if not _is_empty(type(item))]
+        parts += [Found(f"{attr_path}.{name}", item) for name, item in attributes if not _holds_nothing(item)]
     return parts
+
+
+def _holds_nothing(item: object) -> bool:
+    return id(type(item)) in _SCALAR_IDS or _is_empty(type(item))
 
 
 def _captured(found: Found) -> list[Found]:

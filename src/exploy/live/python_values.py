@@ -12,6 +12,7 @@ from exploy.live.attribute_paths import BOOKKEEPING
 from exploy.live.module_globals import ModuleGlobals
 from exploy.live.object_graph import (
     cached_by_type,
+    class_data,
     data_owners,
     has_slots,
     instance_dict,
@@ -61,9 +62,14 @@ class PythonValues:
             for attr_path, array in self._arrays
             if not same_value(self.values[attr_path], array)
         }
+        is_same = operator.is_
         for attr_path, holder, before in self._holders:
+            kind = type(holder)
+            is_plain = (kind is list or kind is tuple) and len(holder) == len(before)
+            if is_plain and all(map(is_same, holder, before.values())):
+                continue
             now = _items(holder)
-            if len(now) == len(before) and all(map(operator.is_, now.values(), before.values())):
+            if len(now) == len(before) and all(map(is_same, now.values(), before.values())):
                 continue
             for key, value in now.items():
                 if value is not before.get(key, value):
@@ -107,7 +113,9 @@ def _way_to_look(kind: type) -> Callable[[Any], dict[Any, Any]]:
         return lambda holder: holder.variables
     if issubclass(kind, torch.jit.ScriptModule):
         return lambda holder: instance_dict(holder) | script_attributes(holder)
-    if issubclass(kind, (*BOOKKEEPING, type)):
+    if issubclass(kind, type):
+        return class_data
+    if issubclass(kind, BOOKKEEPING):
         return lambda holder: {}
     return state_of if has_slots(kind) or data_owners(kind) else instance_dict
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_iter
 
 from exploy.live.geometry import has_memory
 from exploy.live.gradient_mode import gradient_mode
-from exploy.live.iterators import is_bare_iterator, position
 from exploy.live.module_globals import ModuleGlobals
-from exploy.live.object_graph import cached_by_type, data_owners, has_slots, instance_dict, is_a, slots_of, walk
+from exploy.live.object_graph import cached_by_type, data_owners, has_slots, instance_dict, slots_of, walk
 from exploy.live.scripted_modules import restore_script_attributes, script_attributes
 
 _MISSING = object()
@@ -49,20 +49,19 @@ class Snapshot:
         self._sets: list[tuple[set[Any], set[Any]]] = []
         self._slots: list[tuple[object, dict[str, Any]]] = []
         self._cells: list[tuple[types.CellType, Any]] = []
-        self._iterators: list[tuple[str, object, object]] = []
         self._globals: list[tuple[ModuleGlobals, dict[str, Any]]] = []
         self._scripted: list[tuple[torch.jit.ScriptModule, dict[str, Any]]] = []
         self._restore_generators: list[Callable[[], object]] = _global_generators()
         self._class_data: dict[tuple[type, str], Any] = {}
         self.generators: list[np.random.Generator | np.random.RandomState | random.Random] = []
         self.kinds: dict[int, type] = {}
+        owners: dict[tuple[str, type], None] = {}
         for attr_path, value in walk(roots, closures=True):
             self.kinds[id(type(value))] = type(value)
-            _saver_for(type(value))(self, attr_path, value)
-            if is_a(value, dict | list | collections.deque | set):
-                self._keep_attributes(attr_path, value)
-            for name, owner in data_owners(type(value)):
-                self._class_data[owner, name] = owner.__dict__.get(name)
+            for saver in _savers_for(type(value)):
+                saver(self, attr_path, value)
+            owners.update(dict.fromkeys(data_owners(type(value))))
+        self._class_data.update({(owner, name): owner.__dict__.get(name) for name, owner in owners})
 
     def __enter__(self) -> "Snapshot":
         return self
@@ -104,11 +103,17 @@ class Snapshot:
             self._restore()
 
     def _restore(self) -> None:
+        is_same = operator.is_
         for _, current, saved in self._attributes:
-            _restore_mapping(current, saved)
+            if (
+                dict.__len__(current) != len(saved)
+                or not all(map(is_same, dict.values(current), saved.values()))
+                or not all(map(is_same, dict.keys(current), saved))
+            ):
+                _restore_mapping(current, saved)
         for sequence, items in self._sequences:
             held = list(_iterator(sequence))
-            if len(held) != len(items) or any(a is not b for a, b in zip(held, items, strict=True)):
+            if len(held) != len(items) or not all(map(is_same, held, items)):
                 sequence.clear()
                 sequence.extend(items)
         for members, saved_members in self._sets:
@@ -144,10 +149,6 @@ class Snapshot:
                 array[...] = elements
         for restore_generator in self._restore_generators:
             restore_generator()
-
-    def advanced_iterators(self) -> list[str]:
-        """Paths of generators and iterators that were advanced since the snapshot; these cannot be restored."""
-        return [attr_path for attr_path, value, before in self._iterators if position(value) != before]
 
     def changed_python_state(self) -> list[str]:
         """Plain numbers, strings and flags that changed since the snapshot, as `path: before -> now`."""
@@ -221,8 +222,8 @@ class Snapshot:
     def _keep_globals(self, attr_path: str, value: ModuleGlobals) -> None:
         self._globals.append((value, value.variables))
 
-    def _keep_iterator(self, attr_path: str, value: object) -> None:
-        self._iterators.append((attr_path, value, position(value)))
+    def _keep_class(self, attr_path: str, value: type) -> None:
+        self._class_data.update({(owner, name): owner.__dict__.get(name) for name, owner in data_owners(value)})
 
     def _keep_nothing(self, attr_path: str, value: object) -> None:
         pass
@@ -241,18 +242,23 @@ _SAVERS: tuple[tuple[tuple[type, ...], Callable[[Snapshot, str, Any], None]], ..
     ((random.Random,), Snapshot._keep_python_generator),
     ((torch.nn.Module,), Snapshot._keep_module),
     ((ModuleGlobals,), Snapshot._keep_globals),
-    ((type, types.ModuleType), Snapshot._keep_nothing),
+    ((type,), Snapshot._keep_class),
+    ((types.ModuleType,), Snapshot._keep_nothing),
 )
 
 
 @cached_by_type
+def _savers_for(kind: type) -> tuple[Callable[[Snapshot, str, Any], None], ...]:
+    """The methods that save objects of a type; a container may have attributes as well."""
+    has_attributes = issubclass(kind, (dict, list, collections.deque, set)) and kind.__dictoffset__
+    return (_saver_for(kind), Snapshot._keep_attributes) if has_attributes else (_saver_for(kind),)
+
+
 def _saver_for(kind: type) -> Callable[[Snapshot, str, Any], None]:
     """The method that saves objects of a type."""
     for kinds, saver in _SAVERS:
         if issubclass(kind, kinds):
             return saver
-    if is_bare_iterator(kind):
-        return Snapshot._keep_iterator
     return Snapshot._keep_slots if has_slots(kind) else Snapshot._keep_attributes
 
 
@@ -279,10 +285,6 @@ def _iterator(sequence: Any) -> Iterator[Any]:
 
 
 def _restore_mapping(current: dict[Any, Any], saved: dict[Any, Any]) -> None:
-    is_same = operator.is_
-    has_same_keys = len(current) == len(saved) and all(map(is_same, dict.keys(current), saved))
-    if has_same_keys and all(map(is_same, dict.values(current), saved.values())):
-        return
     if list(current) != list(saved):
         current.clear()
     for key, value in saved.items():

@@ -8,6 +8,7 @@ from exploy.capture.sensitivity import Sensitivity
 from exploy.diagnosis.detectors.cached_observations import cached_observation_finding, is_cached_observation
 from exploy.diagnosis.detectors.ports import detached_inputs
 from exploy.diagnosis.detectors.stale_cache import Refresh, find_refreshes
+from exploy.diagnosis.evidence.outside_torch import Launch, written_outside_torch
 from exploy.diagnosis.evidence.roles import Role
 from exploy.diagnosis.evidence.rotation import Rotation, rotating_groups
 from exploy.diagnosis.evidence.stepping import Change, values_at
@@ -51,13 +52,27 @@ def _missing_memories(examination: Examination) -> list[Finding]:
     """One finding for each memory, or for each group of tensors that the pipeline moves from place to place."""
     roles, stored = examination.roles, examination.program.frozen_and_weights
     missing = {item.name: item for item in stored if roles.get(item.name) is Role.MEMORY}
+    outside = written_outside_torch(examination.experiments, list(missing.values()))
+    findings = [_outside_torch(examination, missing.pop(name), found) for name, found in outside.items()]
     groups = rotating_groups(missing, examination.own_changes.rotations)
-    return [
+    return findings + [
         _missing_memory(examination, missing[group.attr_paths[0]])
         if len(group.attr_paths) == 1 and not group.shared
         else _rotating_memory(examination, group, next(missing[name] for name in group.attr_paths if name in missing))
         for group in groups
     ]
+
+
+def _outside_torch(examination: Examination, frozen: FrozenTensor, launched: list[Launch]) -> Finding:
+    kernels = [f"the Warp kernel {item}" for item in launched]
+    writer = ", ".join(dict.fromkeys(kernels)) or "code outside of torch (numpy, Warp, an extension)"
+    what = f"{writer} writes it inside of the pipeline, which a capture cannot record; the file keeps its value"
+    advice = (
+        f"# compute {_name(frozen)} with torch operators; or, if the robot measures it, write it in step() instead and "
+        "register it: Input(…)"
+    )
+    where = launched[0].where if launched else _where(frozen)
+    return Finding.of(FindingKind.OUTSIDE_TORCH, _name(frozen), what, where, advice)
 
 
 def _rotating_memory(examination: Examination, group: Rotation, read: FrozenTensor) -> Finding:

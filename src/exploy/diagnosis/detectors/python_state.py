@@ -1,6 +1,7 @@
 """Findings about Python numbers, flags and strings that the pipeline reads and that change between steps."""
 
 import types
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from exploy.live.attribute_paths import BOOKKEEPING
 from exploy.live.attribute_reads import codes_of_class, reading_line
 from exploy.live.geometry import Geometry, has_memory
 from exploy.live.object_graph import walk
+from exploy.live.out_of_reach import OutOfReach
 from exploy.live.snapshot import Snapshot
 from exploy.live.stage_functions import codes_called_by
 
@@ -36,13 +38,8 @@ def python_findings(examination: Examination) -> list[Finding]:
             return []  # not everything can be restored, so results cannot be compared
         moments = [{name: value for name, value in values.items() if name in before} for values in moments]
         suspects = [values for values in (before, *moments) if _matters(examination, values, now, snapshot)]
-        guilty: dict[str, object] = {}
-        for attr_path in list(before)[:_MAX_TRIALS]:
-            tried = [values[attr_path] for values in suspects if attr_path in values]
-            bad = [value for value in tried if _matters(examination, {attr_path: value}, now, snapshot)]
-            seen = [values[attr_path] for values in moments if attr_path in values]
-            if bad:  # the value at the export may be the one with other results
-                guilty[attr_path] = next((value for value in bad if any(value is item for item in seen)), seen[0])
+        names = _guilty(examination, before, suspects, now, snapshot)
+        guilty = {name: _later_value(examination, name, suspects, moments, now, snapshot) for name in names}
         if not guilty:
             return []
         codes = _codes(examination)
@@ -50,6 +47,51 @@ def python_findings(examination: Examination) -> list[Finding]:
             _finding(examination, attr_path, after, reading_line(codes, _attribute(attr_path)), index, snapshot)
             for index, (attr_path, after) in enumerate(guilty.items())
         ]
+
+
+def _guilty(
+    examination: Examination,
+    attr_paths: Iterable[str],
+    suspects: list[dict[str, object]],
+    now: Results,
+    snapshot: Snapshot,
+) -> list[str]:
+    """The values that change results, found by halving the values that do so together."""
+    trials = 0
+
+    def matters(group: list[str]) -> bool:
+        nonlocal trials
+        trials += 1
+        tried = [{name: item[name] for name in group if name in item} for item in suspects]
+        return any(values and _matters(examination, values, now, snapshot) for values in tried)
+
+    guilty: list[str] = []
+    groups = [list(attr_paths)] if suspects else []
+    while groups and trials < _MAX_TRIALS:
+        group = groups.pop(0)
+        if not matters(group):
+            continue
+        if len(group) == 1:
+            guilty += group
+        else:
+            groups[:0] = [group[: len(group) // 2], group[len(group) // 2 :]]
+    return guilty
+
+
+def _later_value(
+    examination: Examination,
+    attr_path: str,
+    suspects: list[dict[str, object]],
+    moments: list[dict[str, object]],
+    now: Results,
+    snapshot: Snapshot,
+) -> object:
+    """A later value that changes results; any later value if only the one at the export does."""
+    later = [values[attr_path] for values in moments if attr_path in values]
+    tried = [
+        values[attr_path] for values in suspects if any(values is item for item in moments) and attr_path in values
+    ]
+    return next((item for item in tried if _matters(examination, {attr_path: item}, now, snapshot)), later[0])
 
 
 def _is_seen_by_torch(examination: Examination, attr_path: str) -> bool:
@@ -93,10 +135,10 @@ def iterator_findings(examination: Examination) -> list[Finding]:
         Exception: Any error that the environment raises.
     """
     experiments = examination.experiments
-    snapshot = Snapshot(experiments.roots)
+    state = OutOfReach(experiments.roots)
     with experiments.trial():
         experiments.policy_step()
-    advanced = snapshot.advanced_iterators()
+    advanced = state.advanced_iterators()
     codes = _codes(examination) if advanced else []
     what = "a generator or iterator that the pipeline advances; the file keeps the value that it gave at the export"
     advice = "keep its values in a tensor, and the index of the current one in an integer tensor: Memory(…)"

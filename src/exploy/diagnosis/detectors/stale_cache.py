@@ -12,7 +12,7 @@ import torch
 
 from exploy.capture.program import FrozenTensor
 from exploy.diagnosis.evidence.experiments import ABSENT, Experiments, assign
-from exploy.diagnosis.evidence.probing import Probe
+from exploy.diagnosis.evidence.probing import Probe, overwritten
 from exploy.diagnosis.suggestion import assignment, name_from_attr_path, removal
 
 _MAX_TRIALS = 64
@@ -81,7 +81,7 @@ def _refreshed_by(experiments: Experiments, suspects: list[FrozenTensor], attr_p
     """Tensors that computing observations overwrites, tried twice, if a value is set at a path."""
     refreshed = suspects
     for _ in range(2):
-        spoilt = {frozen.name: _overwritten(experiments.live(frozen)) for frozen in refreshed}
+        spoilt = {frozen.name: overwritten(experiments.live(frozen)) for frozen in refreshed}
         with contextlib.suppress(Exception):
             assign(experiments.roots, attr_path, value)
             experiments.stages.observe()
@@ -89,15 +89,6 @@ def _refreshed_by(experiments: Experiments, suspects: list[FrozenTensor], attr_p
         if not refreshed:
             break
     return [frozen.name for frozen in refreshed]
-
-
-def _overwritten(tensor: object) -> torch.Tensor | None:
-    """Overwrite a tensor with an implausible value, and return a copy of that value."""
-    if not isinstance(tensor, torch.Tensor):
-        return None
-    spoilt = ~tensor if tensor.dtype == torch.bool else torch.full_like(tensor, 77)
-    tensor.copy_(spoilt)
-    return spoilt
 
 
 def _differs(tensor: object, spoilt: torch.Tensor | None) -> bool:

@@ -2,6 +2,7 @@
 
 from exploy.diagnosis.detectors.python_state import iterator_findings
 from exploy.diagnosis.detectors.unwritten_connections import unwritten_connection_findings
+from exploy.diagnosis.evidence.outside_torch import launches
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.failure import guarded
 from exploy.diagnosis.finding import Finding, FindingKind, Severity
@@ -22,7 +23,7 @@ def unexplained_findings(examination: Examination) -> list[Finding]:
     }
     if not different and difference is None:
         return []
-    named = [*guarded(unwritten_connection_findings, examination), *guarded(iterator_findings, examination)]
+    named = [finding for detector in _CULPRITS for finding in guarded(detector, examination)]
     if named:
         return named
     name, *others = different or ["env"]
@@ -30,6 +31,31 @@ def unexplained_findings(examination: Examination) -> list[Finding]:
     what += f", first at {different[name]}" if different else f" while the simulator is not stepped: {difference}"
     what += f"; also different: {', '.join(others)}" if others else ""
     return [Finding.of(FindingKind.UNEXPLAINED, name, what, suggestion=_advice(examination))]
+
+
+def kernel_findings(examination: Examination) -> list[Finding]:
+    """Warp kernels that a policy step launches. Used where program and environment differ.
+
+    Raises:
+        Exception: Any error that the environment raises.
+    """
+    experiments = examination.experiments
+    with experiments.trial(), launches(experiments) as launched:
+        experiments.policy_step()
+    advice = "# compute it with torch operators; or, if the robot measures it, launch the kernel in step() instead"
+    return [
+        Finding.of(
+            FindingKind.OUTSIDE_TORCH,
+            launch.kernel,
+            f"the Warp kernel {launch} computes inside of the pipeline, which a capture cannot record",
+            launch.where,
+            advice,
+        )
+        for launch in dict.fromkeys(launched)
+    ]
+
+
+_CULPRITS = (unwritten_connection_findings, kernel_findings, iterator_findings)
 
 
 def _advice(examination: Examination) -> str:

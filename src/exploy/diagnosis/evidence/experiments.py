@@ -169,6 +169,8 @@ def assign(roots: dict[str, object], attr_path: str, value: object) -> None:
     holder, key = split_attr_path(attr_path)
     owner = resolve_in(roots, holder)
     key = actual_key(owner, key)
+    if isinstance(owner, type):
+        return type.__setattr__(owner, key, value)
     if isinstance(owner, torch.jit.ScriptModule):
         return set_script_attribute(owner, key, value)
     target = instance_dict(owner) if isinstance(key, str) and not isinstance(owner, dict) else owner

@@ -93,6 +93,15 @@ def _others(
     return tuple(dict.fromkeys(found))
 
 
+def overwritten(tensor: object) -> torch.Tensor | None:
+    """Overwrite a tensor with an implausible value, and return a copy of that value."""
+    if not isinstance(tensor, torch.Tensor):
+        return None
+    spoilt = ~tensor if tensor.dtype == torch.bool else torch.full_like(tensor, 77)
+    tensor.copy_(spoilt)
+    return spoilt
+
+
 @dataclass
 class _Write:
     code: types.CodeType
@@ -107,7 +116,7 @@ class WriteLog(TorchDispatchMode):
         self._writes: dict[int, _Write] = {}
 
     def writer(self, tensor: torch.Tensor) -> types.CodeType | None:
-        """The function that wrote to the memory of a tensor last; None if none did with torch."""
+        """The function that wrote the storage of a tensor last; None if no function of user code did."""
         write = self._writes.get(tensor.untyped_storage().data_ptr())
         return None if write is None else write.code
 
