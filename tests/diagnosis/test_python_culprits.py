@@ -12,6 +12,7 @@ import torch
 
 import exploy
 from exploy.diagnosis.finding import FindingKind
+from exploy.errors import NotRestoredWarning
 from exploy.exporter.core.components import Connection
 from tests.diagnosis.test_faults import Robot
 from tests.support.checking import check
@@ -253,5 +254,6 @@ def test_values_that_nothing_reads_are_not_accused():
 def test_an_export_restores_globals(tmp_path: Path):
     env = ValuesThatNothingReads()
     before = LOG["calls"]
-    exploy.export(env, make_actor(4), tmp_path / "policy.onnx")
+    with pytest.warns(NotRestoredWarning, match="env.ids"):
+        exploy.export(env, make_actor(4), tmp_path / "policy.onnx")
     assert LOG["calls"] == before
