@@ -150,6 +150,41 @@ def test_lists_of_traced_values_are_followed(tmp_path: Path):
     assert "state" in session.input_names
 
 
+LOGS: dict[str, Callable[["Logging"], object]] = {
+    "printed": lambda env: print(f"settings: {env.settings}"),
+    "logged": lambda env: env.log.append(env.settings[0, 0].item()),
+    "compared": lambda env: env.log.append("large") if env.settings.sum() > 9 else None,
+}
+
+
+class Logging(Observing):
+    """Reads a tensor that changes, for a log alone; or, as `matters`, for the observations."""
+
+    def __init__(self, log: Callable[["Logging"], object], matters: bool):
+        super().__init__(lambda env: env.state)
+        self.log: list[object] = []
+        self._to_log = log
+        self._matters = matters
+
+    def observe(self):
+        self._to_log(self)
+        return self.state * 2 if self._matters and self.settings[0, 0] > 2.2 else self.state
+
+    def move(self):
+        super().move()
+        self.settings[0, 0] += 0.01
+
+
+@pytest.mark.parametrize("log", LOGS.values(), ids=LOGS.keys())
+def test_a_changing_tensor_that_is_only_logged_is_not_accused(log):
+    assert exploy.check_environment(Logging(log, matters=False), make_actor(2), lower=False).ok
+
+
+def test_a_changing_tensor_that_is_logged_and_decides_a_branch_is_named():
+    errors = exploy.check_environment(Logging(LOGS["logged"], matters=True), make_actor(2), lower=False).errors
+    assert [item.tensor for item in errors] == ["env.settings"]
+
+
 def through_a_capsule(env: Observing) -> torch.Tensor:
     return torch.utils.dlpack.from_dlpack(torch._C._to_dlpack(env.state))
 

@@ -133,7 +133,7 @@ def diagnose(
     examination.evidence = step_and_watch(examination.experiments, program, stepped, values, steps)
     if examination.evidence.error is None:
         examination.findings += guarded(lambda item: _look_for_rare_changes(item, values), examination)
-    examination.roles = roles(program, examination.own_changes, examination.evidence)
+    examination.roles = roles(examination.experiments, program, examination.own_changes, examination.evidence)
     examination.findings += _found_by(_OF_STEPS, examination)
     if examination.evidence.error is None:
         examination.findings += guarded(_probe, examination)
