@@ -125,7 +125,10 @@ class StepObserver:
 
         @functools.wraps(function)
         def unseen(*args: Any) -> None:
-            with contextlib.nullcontext() if self._watch is None else self._watch.paused():
+            if self._watch is None:
+                function(*args)
+                return
+            with self._watch.paused():
                 function(*args)
 
         return unseen
