@@ -4,6 +4,7 @@ import torch
 
 from exploy.environment.actor import add_actor_memory
 from exploy.environment.components import Connection, Input, Memory, Output
+from exploy.environment.context_manager import ContextManager
 from exploy.environment.exportable_environment import ExportableEnvironment
 
 _COMPONENTS = {kind.__name__: kind for kind in (Input, Memory, Output, Connection)}
@@ -31,7 +32,7 @@ def paste(suggestion: str, env: ExportableEnvironment, actor: torch.nn.Module) -
     """
     scope = {"torch": torch, "env": env, "actor": actor, "add_actor_memory": add_actor_memory, **_COMPONENTS}
     manager = env.context_manager()
-    before = {item.id for item in (*manager.get_input_components(), *manager.get_output_components())}
+    before = {item.id for item in _components(manager)}
     for line in suggestion.splitlines():
         if line.startswith(_STARTS):
             component = eval(line, scope)
@@ -39,5 +40,10 @@ def paste(suggestion: str, env: ExportableEnvironment, actor: torch.nn.Module) -
             manager.add_component(component)
         else:
             exec(line, scope)
-    after = {item.id: item for item in (*manager.get_input_components(), *manager.get_output_components())}
-    return [item for number, item in after.items() if number not in before]
+    return [item for item in _components(manager) if item.id not in before]
+
+
+def _components(manager: ContextManager) -> list[Input | Output]:
+    """All Inputs, Outputs and Memories, each once."""
+    found: list[Input | Output] = [*manager.get_input_components(), *manager.get_output_components()]
+    return list({item.id: item for item in found}.values())

@@ -5,6 +5,7 @@ mend its finding is replaced by a comment that says what to do instead.
 """
 
 import dataclasses
+from functools import cached_property
 
 from exploy.capture.capture import capture
 from exploy.capture.program import Program
@@ -58,7 +59,7 @@ class _Trial:
         for item in findings:
             self._findings.setdefault(item.suggestion, []).append(item)
         self._accepted: list[str] = []
-        self._last = _Attempt()
+        self._program: Program | None = None  # with those that were accepted
         self._captures = 0
 
     def refused(self) -> dict[str, str]:
@@ -71,13 +72,13 @@ class _Trial:
         groups = [list(self._findings)]
         while groups:
             group = groups.pop(0)
-            attempt = self._attempt(group)
+            attempt = self._attempt(group, self._accepted)
             if attempt.program is not None:
                 lost = {item: self._comment(item, attempt) for item in group if not self._mends(item, attempt)}
                 refused |= lost
                 self._accepted += [item for item in group if item not in lost]
-                self._last = attempt
-            elif self._last.program is None and self._attempt([]).program is None:
+                self._program = attempt.program
+            elif self._without is None:
                 return {}
             elif len(group) == 1:
                 refused[group[0]] = self._comment(group[0], attempt)
@@ -86,7 +87,12 @@ class _Trial:
                 groups[:0] = [ordered[: len(ordered) // 2], ordered[len(ordered) // 2 :]]
         return refused
 
-    def _attempt(self, group: list[str]) -> _Attempt:
+    @cached_property
+    def _without(self) -> Program | None:
+        """The program without any suggestion; None if the environment cannot be captured any more."""
+        return self._attempt([], []).program
+
+    def _attempt(self, group: list[str], accepted: list[str]) -> _Attempt:
         """Paste suggestions on top of those that were accepted, and capture. All changes are undone."""
         if self._captures == _MAX_CAPTURES:
             return _Attempt(error=RuntimeError("too many suggestions fail to try this one"))
@@ -95,7 +101,7 @@ class _Trial:
         env, observations = experiments.env, experiments.observations
         try:
             with experiments.trial(), env.context_manager().registrations_undone():
-                added = {item: paste(item, env, unwrapped(experiments.actor)) for item in (*self._accepted, *group)}
+                added = {item: paste(item, env, unwrapped(experiments.actor)) for item in (*accepted, *group)}
                 experiments.policy_step()  # fills caches, and shows whether the pipeline keeps what was replaced
                 program = capture(env, experiments.actor)
                 if any(self._replaces_a_value(item) for item in group):
@@ -144,11 +150,9 @@ class _Trial:
         known = self._examination.otherwise.get(suggestion)
         if known is not None:
             return known
-        tensor = self._findings[suggestion][0].tensor
-        kind = "Memory" if "Memory(" in suggestion else "Input"
-        error = attempt.error
-        accepted = self._last.program
-        if error is not None and accepted is not None and not self._remains(self._findings[suggestion][0], accepted):
+        finding, error = self._findings[suggestion][0], attempt.error
+        tensor, kind = finding.tensor, "Memory" if "Memory(" in suggestion else "Input"
+        if self._is_mended_by_others(finding):
             return f"# {tensor} needs no line of its own: other lines that are suggested register its memory"
         if isinstance(error, ExployError):
             return f"# to register {tensor} is not enough; it raises: {_in_one_line(error)}"
@@ -160,6 +164,12 @@ class _Trial:
             f"# {reason}. Store one tensor in an attribute, write new values into it with copy_(), read that, and "
             f"register it: {kind}(…)"
         )
+
+    def _is_mended_by_others(self, finding: Finding) -> bool:
+        """Whether the suggestions that were accepted mend a finding that is there without them."""
+        if not self._accepted or self._program is None or self._without is None:
+            return False
+        return self._remains(finding, self._without) and not self._remains(finding, self._program)
 
 
 def _fetch(experiments: Experiments) -> None:
