@@ -5,8 +5,9 @@ from typing import Any
 import torch
 
 import exploy
+from exploy.diagnosis.pasting import is_code
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
-from tests.support.pasting import KINDS_THAT_PRINT_CODE, is_code
+from tests.support.pasting import KINDS_THAT_PRINT_CODE
 
 
 def check(env: ExportableEnvironment, actor: torch.nn.Module, *steps: int, **options: Any) -> exploy.Diagnosis:
@@ -18,5 +19,5 @@ def check(env: ExportableEnvironment, actor: torch.nn.Module, *steps: int, **opt
 
 def assert_code_is_of_known_kinds(diagnosis: exploy.Diagnosis) -> None:
     """Fail if a finding has code, and no test pastes the code of its kind."""
-    unknown = {item.kind for item in diagnosis.findings if is_code(item)} - KINDS_THAT_PRINT_CODE
+    unknown = {item.kind for item in diagnosis.findings if is_code(item.suggestion)} - KINDS_THAT_PRINT_CODE
     assert not unknown, f"paste a suggestion of {unknown} in test_faults.py, and add it to KINDS_THAT_PRINT_CODE"

@@ -6,10 +6,9 @@ check of tests/support/checking.py fails if a finding of another kind has code.
 
 import torch
 
+from exploy.diagnosis import pasting
 from exploy.diagnosis.diagnosis import Diagnosis
-from exploy.diagnosis.finding import Finding, FindingKind
-from exploy.exporter.core.actor import add_actor_memory
-from exploy.exporter.core.components import Connection, Input, Memory, Output
+from exploy.diagnosis.finding import FindingKind
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 
 KINDS_THAT_PRINT_CODE = {
@@ -19,23 +18,7 @@ KINDS_THAT_PRINT_CODE = {
 }  # fmt: skip
 
 
-def is_code(finding: Finding) -> bool:
-    """Whether the suggestion of a finding has a line that is not a comment."""
-    return any(not line.startswith("#") for line in finding.suggestion.splitlines())
-
-
 def paste(diagnosis: Diagnosis, env: ExportableEnvironment, actor: torch.nn.Module) -> None:
     """Execute every suggested line; a component takes the place of one with its name."""
-    scope = {
-        "torch": torch, "env": env, "actor": actor,
-        "Input": Input, "Memory": Memory, "Output": Output, "Connection": Connection,
-        "add_actor_memory": add_actor_memory,
-    }  # fmt: skip
-    manager = env.context_manager()
-    for line in (line for suggestion in diagnosis.suggestions for line in suggestion.splitlines()):
-        if line.startswith(("Input(", "Memory(", "Output(", "Connection(")):
-            component = eval(line, scope)
-            manager.remove_component(component.name)
-            manager.add_component(component)
-        else:
-            exec(line, scope)
+    for suggestion in diagnosis.suggestions:
+        pasting.paste(suggestion, env, actor)

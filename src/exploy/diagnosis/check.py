@@ -31,6 +31,7 @@ from exploy.diagnosis.failure import failure, guarded
 from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.diagnosis.lowering import lowering_findings
 from exploy.diagnosis.reset_starts import AS_FOUND, InitialMemory, MemoryStarts, with_starts_of_reset
+from exploy.diagnosis.tried_suggestions import with_tried_suggestions
 from exploy.environment.actor import ExportableActor, make_exportable_actor
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.validation import validated_decimation, validated_observation_names
@@ -124,7 +125,7 @@ def diagnose(
     examination = _examination(env, actor, program, allow_random, starts)
     examination.findings += _found_by(_BEFORE, examination)
     if any(finding.kind is not FindingKind.WRONG_NAMES for finding in examination.findings):
-        return Diagnosis(tuple(examination.findings), 0)
+        return Diagnosis(tuple(examination.findings), 0)  # none of them has code that is tried
     stepped = SteppedProgram(program, validated_decimation(env), examination.observation_names)
     examination.findings += metadata_findings(env, stepped.contract)
     values = PythonValues(examination.experiments.roots)
@@ -142,7 +143,7 @@ def diagnose(
     examination.findings += later_findings(examination)
     examination.findings += guarded(written_by_step_findings, examination)
     examination.findings += unexplained_findings(examination)
-    return Diagnosis(tuple(examination.findings), examination.evidence.steps)
+    return Diagnosis(tuple(with_tried_suggestions(examination)), examination.evidence.steps)
 
 
 def _not_restored(state: OutOfReach) -> list[Finding]:

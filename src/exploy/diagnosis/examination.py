@@ -1,5 +1,6 @@
 """The data that all parts of a check share."""
 
+import re
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
@@ -42,6 +43,7 @@ class Examination:
         python_before: Python values at the capture, by path.
         difference: How program and environment differ while the simulator is not stepped; None if they agree.
         findings: The findings so far.
+        otherwise: What a finding says if its suggested code does not mend it, by that code.
     """
 
     experiments: Experiments
@@ -58,7 +60,9 @@ class Examination:
     python_before: dict[str, object] = field(default_factory=dict)
     difference: str | None = None
     findings: list[Finding] = field(default_factory=list)
+    otherwise: dict[str, str] = field(default_factory=dict)
     _suggested: set[str] = field(default_factory=set)
+    _refreshes: dict[str, str] = field(default_factory=dict)
 
     @property
     def env(self) -> ExportableEnvironment:
@@ -78,9 +82,14 @@ class Examination:
         return [item for item in stored if self.roles.get(item.name) is Role.INPUT_OR_CACHE]
 
     def imports(self, attr_path: str) -> list[str]:
-        """The lines that a path needs in front: imports of its module, and of enumerations among its keys."""
+        """The lines that a path needs in front: imports of its module, and of enumerations among its keys.
+
+        A module that is registered and that nothing else leads to is taken from the context manager.
+        """
         roots = self.experiments.roots
+        module = re.match(r"module_(\d+)\b", attr_path)
         return [
+            *([f"{module[0]} = env.context_manager().modules[{module[1]}]"] if module else ()),
             *(value.import_line(root) for root, value in roots.items() if _starts_at(value, attr_path, root)),
             *(
                 f"from {kind.__module__} import {kind.__qualname__.partition('.')[0]}"
@@ -101,6 +110,19 @@ class Examination:
         is_array = isinstance(self.experiments.resolve(attr_path), np.ndarray)
         line = component_line(kind, chosen, f"torch.from_numpy({attr_path})" if is_array else attr_path)
         return "\n".join([*(self.imports(attr_path) if with_imports else ()), line])
+
+    def refresh_name(self, attr_path: str) -> str:
+        """An unused name for the Connection that sets the value at a path; always the same for one path."""
+        if attr_path not in self._refreshes:
+            known = [item.name for item in self.env.context_manager().get_connection_components()]
+            taken = {name.removeprefix("refresh_") for name in (*known, *self._refreshes.values())}
+            self._refreshes[attr_path] = f"refresh_{name_from_attr_path(attr_path, taken)}"
+        return self._refreshes[attr_path]
+
+    def or_else(self, code: str, otherwise: str) -> str:
+        """Return code to suggest, and note the comment that is shown if it does not mend the finding."""
+        self.otherwise[code] = otherwise
+        return code
 
     def suggest_memory(self, frozen: FrozenTensor, experiments: Experiments) -> str:
         """The line that registers a frozen tensor as a Memory, with add_actor_memory() if it is actor state."""

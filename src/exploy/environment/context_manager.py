@@ -4,6 +4,7 @@ The ContextManager holds all Inputs, Outputs, Memories, Groups and Connections o
 names that would conflict in the exported file.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -107,6 +108,21 @@ class ContextManager:
     def remove_component(self, name: str) -> None:
         """Remove an Input, Output or Memory by its full name. Does nothing if it does not exist."""
         self._components.pop(name, None)
+
+    @contextlib.contextmanager
+    def registrations_undone(self) -> Iterator[None]:
+        """Undo at the end of the block what it has added, removed or replaced; also after an error."""
+        mappings: list[dict[str, Any]] = [self._components, self._groups, self._connections, self._constants]
+        lists: list[list[Any]] = [self._modules, self._stateless]
+        saved = [dict(item) for item in mappings], [list(item) for item in lists]
+        try:
+            yield
+        finally:
+            for mapping, entries in zip(mappings, saved[0], strict=True):
+                mapping.clear()
+                mapping.update(entries)
+            for items, members in zip(lists, saved[1], strict=True):
+                items[:] = members
 
     def _commit(self, additions: "_Additions") -> None:
         seen_names: set[str] = set()

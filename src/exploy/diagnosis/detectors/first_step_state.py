@@ -13,7 +13,7 @@ from exploy.capture.capture import capture
 from exploy.capture.perturbation import around
 from exploy.capture.program import FrozenTensor
 from exploy.capture.sensitivity import Sensitivity
-from exploy.diagnosis.detectors.stale_cache import find_refreshes
+from exploy.diagnosis.detectors.stale_cache import advice_to_refresh, find_refreshes, suggest_refresh
 from exploy.diagnosis.evidence.experiments import ABSENT, Experiments
 from exploy.diagnosis.evidence.probing import Probe
 from exploy.diagnosis.evidence.stepped_program import SteppedProgram
@@ -87,10 +87,10 @@ def _finding(examination: Examination, frozen: FrozenTensor) -> Finding:
     refresh = find_refreshes(warm, [Probe(frozen, tuple(values))]).get(frozen.name)
     what = "a cache that was computed at export and is not computed again unless the simulator is stepped"
     if refresh is None:
-        advice = f"# add a Connection that makes the environment compute {frozen.name} again"
-        return Finding.of(FindingKind.STALE_CACHE, frozen.name, what, where, advice)
+        return Finding.of(FindingKind.STALE_CACHE, frozen.name, what, where, advice_to_refresh(frozen.name))
     what += f"; it is computed {refresh.condition}"
-    return Finding.of(FindingKind.STALE_CACHE, frozen.name, what, where, refresh.suggestion)
+    suggestion = suggest_refresh(examination, refresh, frozen.name)
+    return Finding.of(FindingKind.STALE_CACHE, frozen.name, what, where, suggestion)
 
 
 def _is_written_by_a_step(experiments: Experiments, frozen: FrozenTensor) -> bool:

@@ -7,7 +7,7 @@ from exploy.capture.program import FrozenTensor
 from exploy.capture.sensitivity import Sensitivity
 from exploy.diagnosis.detectors.cached_observations import cached_observation_finding, is_cached_observation
 from exploy.diagnosis.detectors.ports import detached_inputs
-from exploy.diagnosis.detectors.stale_cache import Refresh, find_refreshes
+from exploy.diagnosis.detectors.stale_cache import Refresh, find_refreshes, suggest_refresh
 from exploy.diagnosis.evidence.outside_torch import Launch, written_outside_torch
 from exploy.diagnosis.evidence.roles import Role
 from exploy.diagnosis.evidence.rotation import Rotation, rotating_groups
@@ -119,7 +119,8 @@ def _unregistered_input(examination: Examination, frozen: FrozenTensor, twin: st
 
 def _stale_cache(examination: Examination, frozen: FrozenTensor, refresh: Refresh) -> Finding:
     what = f"{_what_happened(examination, frozen)} It is a cache that is computed again {refresh.condition}."
-    return Finding.of(FindingKind.STALE_CACHE, _name(frozen), what, _where(frozen), refresh.suggestion)
+    suggestion = suggest_refresh(examination, refresh, _name(frozen))
+    return Finding.of(FindingKind.STALE_CACHE, _name(frozen), what, _where(frozen), suggestion)
 
 
 def _what_happened(examination: Examination, frozen: FrozenTensor) -> str:

@@ -63,10 +63,9 @@ def _detached(examination: Examination, item: Input, where: str) -> Finding:
     kind = "Memory" if isinstance(item, Memory) else "Input"
     what = "its callback returns a new tensor at each call, which is not read"
     held = _tensors_like(examination, item.fetch())
+    suggestion = f"# make the callback of {item} return the tensor that the environment reads"
     if len(held) == 1:
-        suggestion = examination.suggest(kind, held[0], item.name)
-    else:
-        suggestion = f"# make the callback of {item} return the tensor that the environment reads"
+        suggestion = examination.or_else(examination.suggest(kind, held[0], item.name), suggestion)
     return Finding.of(FindingKind.DETACHED, item.input_name, what, where, suggestion)
 
 
@@ -177,9 +176,9 @@ def _unused_actions(examination: Examination) -> list[Finding]:
     if _follows_actions(examination):
         return []
     moved = list(moved_by_actions(examination.experiments))
-    suggestion = (
-        examination.suggest("Output", moved[0]) if moved else "# register what apply_actions() writes as an Output"
-    )
+    suggestion = "# register what apply_actions() writes as an Output"
+    if moved:
+        suggestion = examination.or_else(examination.suggest("Output", moved[0]), suggestion)
     what = "no Output depends on them, so the file only returns the raw actions"
     where = definition(type(examination.experiments.env).process_actions)
     return [Finding.of(FindingKind.UNUSED, ACTIONS, what, where, suggestion)]

@@ -4,13 +4,10 @@ import types
 from collections.abc import Iterable
 
 import numpy as np
-import torch
 
-from exploy.capture.capture import capture
 from exploy.diagnosis.evidence.experiments import Results, same_results, split_attr_path
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind
-from exploy.environment.components import Input, Memory
 from exploy.live.attribute_paths import BOOKKEEPING
 from exploy.live.attribute_reads import codes_of_class, reading_line
 from exploy.live.geometry import Geometry, has_memory
@@ -20,7 +17,6 @@ from exploy.live.snapshot import Snapshot
 from exploy.live.stage_functions import codes_called_by
 
 _MAX_TRIALS = 200
-_MAX_CAPTURES = 8
 
 
 def python_findings(examination: Examination) -> list[Finding]:
@@ -44,8 +40,8 @@ def python_findings(examination: Examination) -> list[Finding]:
             return []
         codes = _codes(examination)
         return [
-            _finding(examination, attr_path, after, reading_line(codes, _attribute(attr_path)), index, snapshot)
-            for index, (attr_path, after) in enumerate(guilty.items())
+            _finding(examination, attr_path, after, reading_line(codes, _attribute(attr_path)))
+            for attr_path, after in guilty.items()
         ]
 
 
@@ -113,18 +109,17 @@ def _matters(examination: Examination, values: dict[str, object], now: Results, 
     return len(values) > 1 if results is None else not same_results(now, results)
 
 
-def _finding(
-    examination: Examination, attr_path: str, after: object, where: str, index: int, snapshot: Snapshot
-) -> Finding:
+def _finding(examination: Examination, attr_path: str, after: object, where: str) -> Finding:
     before = examination.evidence.python_before[attr_path]
     what = f"results depend on this Python value, which changed from {before!r} at export to {after!r}"
     kind = "Memory" if attr_path in examination.own_changes.python else "Input"
-    statement = "\n".join([*examination.imports(attr_path), f"{attr_path} = torch.tensor({attr_path})"])
-    if index < _MAX_CAPTURES and _works_as_tensor(examination, attr_path, kind, statement, snapshot):
-        suggestion = f"{statement}\n{examination.suggest(kind, attr_path, with_imports=False)}"
-    else:
-        advice = "use torch operations on it (torch.where() for an if)"
-        suggestion = f"# keep {attr_path} in a tensor, {advice}, and register it: {kind}(…)"
+    advice = "use torch operations on it (torch.where() for an if)"
+    suggestion = f"# keep {attr_path} in a tensor, {advice}, and register it: {kind}(…)"
+    if isinstance(before, int | float | np.number) and not isinstance(before, bool):
+        statement = f"{attr_path} = torch.tensor({attr_path})"
+        component = examination.suggest(kind, attr_path, with_imports=False)
+        code = "\n".join([*examination.imports(attr_path), statement, component])
+        suggestion = examination.or_else(code, suggestion)
     return Finding.of(FindingKind.PYTHON_STATE, attr_path, f"{what}; the file keeps {before!r}", where, suggestion)
 
 
@@ -168,30 +163,6 @@ def _attribute(attr_path: str) -> str:
     while attr_path.endswith("]"):
         attr_path, _ = split_attr_path(attr_path)
     return attr_path.rpartition(".")[2]
-
-
-def _works_as_tensor(examination: Examination, attr_path: str, kind: str, statement: str, snapshot: Snapshot) -> bool:
-    """Try whether the pipeline can be captured, reads the port and can be stepped if the number is in a tensor."""
-    before = examination.evidence.python_before[attr_path]
-    if not isinstance(before, int | float | np.number) or isinstance(before, bool):
-        return False
-    experiments, observations = examination.experiments, examination.experiments.observations
-    manager = experiments.env.context_manager()
-    component = {"Input": Input, "Memory": Memory}[kind]("exploy_trial", lambda: experiments.resolve(attr_path))
-    try:
-        exec(statement, {"torch": torch, **experiments.roots})
-        manager.add_component(component)
-        program = capture(experiments.env, experiments.actor)
-        experiments.step()
-        component.fetch()
-    except Exception:
-        return False
-    finally:
-        manager.remove_component(component.name)
-        snapshot.restore()
-        experiments.observations = observations
-    sources = [item.inputs for step in program.sources for item in step.values()]
-    return any(component.input_name in inputs for inputs in sources)
 
 
 ON_TRIAL = (python_findings,)

@@ -52,12 +52,13 @@ def _in_environment(examination: Examination, operator: RandomOperator) -> Findi
     stage, noise = in_words(operator)
     tensor = OBSERVATIONS if operator.stage == OBSERVE else "env.process_actions()"
     switch = _switch(examination) if operator.stage == OBSERVE else None
+    advice = f"# disable {noise} before exporting, in prepare_export()"
     return Finding.of(
         FindingKind.RANDOM,
         tensor,
         f"random numbers are drawn with {operator.name} where {stage}",
         operator.where,
-        f"{switch} = False" if switch else f"# disable {noise} before exporting, in prepare_export()",
+        examination.or_else(f"{switch} = False", advice) if switch else advice,
     )
 
 

@@ -13,7 +13,8 @@ import torch
 from exploy.capture.program import FrozenTensor
 from exploy.diagnosis.evidence.experiments import ABSENT, Experiments, assign
 from exploy.diagnosis.evidence.probing import Probe, overwritten
-from exploy.diagnosis.suggestion import assignment, name_from_attr_path, removal
+from exploy.diagnosis.examination import Examination
+from exploy.diagnosis.suggestion import assignment, removal
 
 _MAX_TRIALS = 64
 
@@ -31,14 +32,24 @@ class Refresh:
         """When the environment computes the cache again."""
         return f"when {self.attr_path} is {'missing' if self.seen is ABSENT else repr(self.seen)}"
 
-    @property
-    def suggestion(self) -> str:
+    def line(self, name: str) -> str:
         """Code that creates a Connection, which runs before every step and sub-step."""
-        name = f"refresh_{name_from_attr_path(self.attr_path, ())}"
         if self.value is ABSENT:
             return f'Connection(name="{name}", getter=lambda: None, setter=lambda _: {removal(self.attr_path)})'
         setter = assignment(self.attr_path, "value")
         return f'Connection(name="{name}", getter=lambda: {self.value!r}, setter=lambda value: {setter})'
+
+
+def suggest_refresh(examination: Examination, refresh: Refresh, tensor: str) -> str:
+    """The lines that make the environment compute a cache again."""
+    path = refresh.attr_path
+    code = "\n".join([*examination.imports(path), refresh.line(examination.refresh_name(path))])
+    return examination.or_else(code, advice_to_refresh(tensor))
+
+
+def advice_to_refresh(tensor: str) -> str:
+    """What to do about a cache if no line of code is known to work."""
+    return f"# add a Connection that makes the environment compute {tensor} again"
 
 
 def find_refreshes(experiments: Experiments, probes: list[Probe]) -> dict[str, Refresh]:

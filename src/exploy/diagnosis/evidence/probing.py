@@ -98,7 +98,8 @@ def overwritten(tensor: object) -> torch.Tensor | None:
     if not isinstance(tensor, torch.Tensor):
         return None
     spoilt = ~tensor if tensor.dtype == torch.bool else torch.full_like(tensor, 77)
-    tensor.copy_(spoilt)
+    once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in tensor.stride())  # it may be expanded
+    tensor[once].copy_(spoilt[once])
     return spoilt
 
 
