@@ -7,16 +7,15 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-_CHEAP = 1  # cases of a matrix that `make test` runs
-
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave all but the first case of a matrix to `make test-expensive`."""
+    """Leave all but the first case of a matrix, or as many as the marker says, to `make test-expensive`."""
     seen: Counter[str] = Counter()
     for item in items:
-        if item.get_closest_marker("matrix") is not None:
+        marker = item.get_closest_marker("matrix")
+        if marker is not None:
             name = item.nodeid.partition("[")[0]
             seen[name] += 1
-            if seen[name] > _CHEAP:
+            if seen[name] > (marker.args[0] if marker.args else 1):
                 item.add_marker("expensive")

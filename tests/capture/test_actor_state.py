@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-import exploy
 from exploy.diagnosis.finding import FindingKind
 from exploy.errors import ActorError
 from exploy.exporter.core.actor import ExportableActor, add_actor_memory, make_exportable_actor
 from exploy.exporter.core.components import Input, Memory, Output
+from tests.support.checking import check
 from tests.support.environments import TestEnvironment, assert_agrees, export, make_actor
 
 WHAT_TO_DO = (
@@ -100,7 +100,7 @@ Make = Callable[[], Any]
 def test_an_actor_that_stays_without_state_is_fine(make_env: Make, tmp_path: Path) -> None:
     env, actor = make_env(), make_actor(4)
     add_actor_memory(env.context_manager(), actor.get_state)
-    diagnosis = exploy.check_environment(env, actor)
+    diagnosis = check(env, actor)
     assert diagnosis.ok, diagnosis
     assert_agrees(env, actor, tmp_path, steps=30)
 
@@ -112,7 +112,7 @@ def test_registering_an_actor_without_state_changes_nothing_in_file_and_findings
         if is_registered:
             add_actor_memory(env.context_manager(), actor.get_state)
         session = export(env, actor, tmp_path / str(is_registered))
-        results.append((session.input_names, session.output_names, exploy.check_environment(env, actor)))
+        results.append((session.input_names, session.output_names, check(env, actor)))
     assert results[0] == results[1]
 
 
@@ -144,7 +144,7 @@ def test_state_that_has_appeared_before_the_capture_is_an_error(
 def test_the_check_says_what_to_do(make_recurrent: Make) -> None:
     env, actor = Sensing(), make_recurrent()
     add_actor_memory(env.context_manager(), actor.get_state)
-    (finding,) = exploy.check_environment(env, actor).errors
+    (finding,) = check(env, actor).errors
     assert finding.kind is FindingKind.CAPTURE_FAILED
     assert "hidden state that is not registered" in finding.what
     assert finding.suggestion.startswith("# Run the actor once before add_actor_memory()")
@@ -157,7 +157,7 @@ def test_doing_so_mends_it_on_the_same_environment(make_env: Make, tmp_path: Pat
     add_actor_memory(env.context_manager(), actor.get_state)
     actor(env.empty_actor_observations())
     add_actor_memory(env.context_manager(), lambda: actor.get_state())
-    diagnosis = exploy.check_environment(env, actor)
+    diagnosis = check(env, actor)
     assert diagnosis.ok, diagnosis
     session = assert_agrees(env, actor, tmp_path, steps=30)
     assert "memory.actor_state_1.in" in session.input_names

@@ -13,6 +13,7 @@ import torch
 import exploy
 from exploy.errors import CaptureError, DataDependentError
 from exploy.exporter.core.components import Input, Output
+from tests.support.checking import check
 from tests.support.environments import TestEnvironment, assert_agrees, export, make_actor
 
 
@@ -125,8 +126,8 @@ def test_constants_that_python_reads_are_frozen_and_named_when_they_change(funct
     session = export(sound, make_actor(2), tmp_path)
     assert session.contract is not None
     assert "env.settings" in [frozen.name for frozen in session.contract.frozen]
-    assert exploy.check_environment(sound, make_actor(2)).ok
-    errors = exploy.check_environment(changing, make_actor(2)).errors
+    assert check(sound, make_actor(2)).ok
+    errors = check(changing, make_actor(2)).errors
     assert [(item.kind, item.tensor.partition("[")[0]) for item in errors] == [
         (exploy.FindingKind.UNREGISTERED_INPUT, "env.settings")
     ]
@@ -139,7 +140,7 @@ def test_only_the_elements_that_python_reads_are_frozen():
             super().move()
             self.settings[0, 1] += 0.1
 
-    assert exploy.check_environment(OtherElement(CONSTANTS["a setting"]), make_actor(2)).ok
+    assert check(OtherElement(CONSTANTS["a setting"]), make_actor(2)).ok
 
 
 def test_lists_of_traced_values_are_followed(tmp_path: Path):
@@ -177,11 +178,11 @@ class Logging(Observing):
 
 @pytest.mark.parametrize("log", LOGS.values(), ids=LOGS.keys())
 def test_a_changing_tensor_that_is_only_logged_is_not_accused(log):
-    assert exploy.check_environment(Logging(log, matters=False), make_actor(2), lower=False).ok
+    assert check(Logging(log, matters=False), make_actor(2)).ok
 
 
 def test_a_changing_tensor_that_is_logged_and_decides_a_branch_is_named():
-    errors = exploy.check_environment(Logging(LOGS["logged"], matters=True), make_actor(2), lower=False).errors
+    errors = check(Logging(LOGS["logged"], matters=True), make_actor(2)).errors
     assert [item.tensor for item in errors] == ["env.settings"]
 
 

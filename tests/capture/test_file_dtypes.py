@@ -8,6 +8,7 @@ import torch
 import exploy
 from exploy.errors import ExployError
 from exploy.exporter.core.actor import ExportableActor
+from tests.support.checking import check
 from tests.support.environments import make_actor
 from tests.support.pd_robots import JOINTS, PdRobot, Robot
 
@@ -60,7 +61,7 @@ def test_an_actor_that_computes_in_bfloat16_is_refused(kind, tmp_path: Path):
 
 @pytest.mark.parametrize("kind", [CoarseWeights, CoarseActions])
 def test_the_check_says_the_same(kind):
-    errors = exploy.check_environment(PdRobot(ROBOT), kind()).errors
+    errors = check(PdRobot(ROBOT), kind()).errors
     assert "bfloat16" in str(errors[0]) and not any("TypeError" in str(item) for item in errors)
 
 

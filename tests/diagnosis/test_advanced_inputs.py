@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 
-import exploy
 from exploy.diagnosis.finding import FindingKind
 from exploy.exporter.core.components import Input, Memory
 from tests.support.builds import (
@@ -22,6 +21,7 @@ from tests.support.builds import (
     evaluates,
     name_of,
 )
+from tests.support.checking import check
 from tests.support.environments import make_actor
 from tests.support.pasting import paste
 
@@ -100,13 +100,14 @@ WRONG += [(Managed, SmoothedSensor), (LeggedGym, SmoothedSensor)]
 SOUND = [(LeggedGym, PhaseAsMemory), (Gymnasium, PhaseOfTheSimulator), (Managed, ShiftedInPlace)]
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize(("kind", "body"), WRONG, ids=name_of)
 def test_the_check_names_the_input_and_the_suggested_memory_mends_it(kind, body):
     env, actor = build(kind, body), make_actor(4)
     finding = assert_found(env, actor, FindingKind.MISSING_MEMORY, "phase")
     assert finding.suggestion.startswith('Memory(name="phase"')
-    paste(exploy.check_environment(env, actor), env, actor)
-    assert exploy.check_environment(env, actor).ok
+    paste(check(env, actor), env, actor)
+    assert check(env, actor).ok
 
 
 @pytest.mark.matrix

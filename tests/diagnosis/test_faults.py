@@ -948,11 +948,8 @@ def test_a_fault_is_found_with_its_name_its_place_and_what_to_do(fault):
 
 
 @pytest.mark.parametrize("fault", MENDED_BY_A_LINE, ids=str)
-def test_a_fault_is_found_and_pasting_the_suggested_lines_mends_it(fault, tmp_path: Path):
-    class Mended(fault.faulty):
-        """Its own class, since a line may change that."""
-
-    env, actor = Mended(), fault.actor()
+def test_a_fault_is_found_and_pasting_the_suggested_lines_mends_it(fault):
+    env, actor = own_class(fault.faulty), fault.actor()
     diagnosis = check(env, actor)
     finding = the_finding(diagnosis, fault.kind, fault.tensor)
     assert_told(fault, finding)
@@ -960,7 +957,19 @@ def test_a_fault_is_found_and_pasting_the_suggested_lines_mends_it(fault, tmp_pa
     paste(diagnosis, env, actor)
     mended = check(env, actor)
     assert mended.ok, mended
+
+
+@pytest.mark.matrix(6)
+@pytest.mark.parametrize("fault", MENDED_BY_A_LINE, ids=str)
+def test_the_file_of_a_mended_environment_agrees(fault, tmp_path: Path):
+    env, actor = own_class(fault.faulty), fault.actor()
+    paste(check(env, actor), env, actor)
     assert_agrees(env, actor, tmp_path, steps=40)
+
+
+def own_class(faulty):
+    """An environment with a class of its own, since a pasted line may change that."""
+    return type("Mended", (faulty,), {})()
 
 
 def test_the_code_of_every_kind_of_finding_is_pasted_by_a_test():

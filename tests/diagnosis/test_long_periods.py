@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-import exploy
 from exploy.diagnosis.finding import FindingKind
 from tests.support.builds import (
     BUILDS,
@@ -23,6 +22,7 @@ from tests.support.builds import (
     evaluates,
     name_of,
 )
+from tests.support.checking import check
 from tests.support.environments import make_actor
 
 pytestmark = pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
@@ -231,6 +231,6 @@ def test_a_pipeline_that_fails_without_the_simulator_is_mentioned():
             super().restart()
             self.clock[:] = 0
 
-    diagnosis = exploy.check_environment(build(LeggedGym, Ends), make_actor(4))
+    diagnosis = check(build(LeggedGym, Ends), make_actor(4))
     (finding,) = [item for item in diagnosis.findings if item.kind is FindingKind.NOT_OBSERVED]
     assert diagnosis.ok and "RuntimeError in policy step" in finding.what and "longer periods" in finding.what

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 
-import exploy
 from exploy.diagnosis.finding import FindingKind
 from exploy.exporter.core.components import Input
 from tests.support.builds import (
@@ -23,6 +22,7 @@ from tests.support.builds import (
     evaluates,
     name_of,
 )
+from tests.support.checking import check
 from tests.support.environments import make_actor
 
 pytestmark = pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
@@ -162,7 +162,7 @@ def test_a_finding_says_when_the_tensor_changed():
 
 
 def test_a_check_says_what_never_moved_and_how_long_it_looked():
-    diagnosis = exploy.check_environment(build(Managed, CommandNowAndThen), make_actor(4))
+    diagnosis = check(build(Managed, CommandNowAndThen), make_actor(4))
     (finding,) = [item for item in diagnosis.findings if item.kind is FindingKind.FROZEN]
     assert diagnosis.ok and finding.tensor == f"{BUILDS[Managed]}.command"
     assert "never changed in 20 steps and 2 resets" in finding.what
@@ -172,7 +172,7 @@ def test_a_check_says_that_it_saw_no_reset():
     class Endless(CommandAtReset):
         reset_every = 10**6
 
-    diagnosis = exploy.check_environment(build(LeggedGym, Endless), make_actor(4), reset_within=30)
+    diagnosis = check(build(LeggedGym, Endless), make_actor(4), reset_within=30)
     (no_reset,) = [item for item in diagnosis.findings if item.kind is FindingKind.NO_RESET_SEEN]
     assert "no reset in the 20 steps watched, and none in 30 more" in no_reset.what
     (frozen,) = [item for item in diagnosis.findings if item.kind is FindingKind.FROZEN]

@@ -1,6 +1,7 @@
 """The exported file: names, paths, metadata, weights, and what happens when it cannot be made."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -215,9 +216,8 @@ def test_a_name_with_dots_is_kept(filename, tmp_path: Path):
     assert (tmp_path / "debug" / "policy_v1.2_default.onnx").is_file()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_component_names_never_clash_with_the_files_own(tmp_path: Path):
+    names = [
         "zero",
         "cond",
         "decimation",
@@ -229,22 +229,25 @@ def test_a_name_with_dots_is_kept(filename, tmp_path: Path):
         "default",
         "default/node_add",
         "linear",
-    ],
-)
-def test_component_names_never_clash_with_the_files_own(name, tmp_path: Path):
+    ]
+
     class Named(Simple):
         def __init__(self):
             super().__init__()
-            self.extra = torch.ones(1, 2)
-            self.context_manager().add_component(Input(name, lambda: self.extra))
-            self.context_manager().add_component(Memory(f"{name}.memory", lambda: self.actions_before))
-            self.actions_before = torch.zeros(1, 2)
+            self.extras = {name: torch.ones(1, 2) for name in names}
+            self.memories = {name: torch.zeros(1, 2) for name in names}
+            for name in names:
+                self.context_manager().add_component(Input(name, partial(self.extras.__getitem__, name)))
+                self.context_manager().add_component(Memory(f"{name}.memory", partial(self.memory, name)))
+
+        def memory(self, name):
+            return self.memories[name]
 
         def observe(self):
-            return super().observe() + self.extra.sum() + self.actions_before.sum()
+            return super().observe() + torch.stack([*self.extras.values(), *self.memories.values()]).sum()
 
         def process_actions(self, actions):
-            self.actions_before = self.actions + 0
+            self.memories = {name: 0.5 * self.memories[name] + 0.1 * self.actions for name in names}
             super().process_actions(actions)
 
     assert_agrees(Named(), make_actor(4), tmp_path, steps=5)

@@ -19,6 +19,7 @@ from exploy.errors import UnregisteredStateError
 from exploy.exporter.core.components import Input, Output
 from exploy.exporter.core.evaluator import evaluate
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
+from tests.support.checking import check
 from tests.support.environments import export
 
 NUM_OBSERVATIONS = 4
@@ -314,7 +315,7 @@ def build(kind: type[Any], body: type[Body], warm: int = 0, actor: torch.nn.Modu
 
 def assert_found(env: ExportableEnvironment, actor: torch.nn.Module, kind: FindingKind, tensor: str) -> Finding:
     """The check has an error of this kind that names the tensor or line."""
-    found = exploy.check_environment(env, actor).errors
+    found = check(env, actor).errors
     named = [item for item in found if item.kind is kind and tensor in (item.tensor, item.where.partition(" (in ")[2])]
     assert named, found
     return named[0]
@@ -331,7 +332,7 @@ def assert_refused(env: ExportableEnvironment, actor: torch.nn.Module, folder: P
 
 def assert_sound(env: ExportableEnvironment, actor: torch.nn.Module, folder: Path, steps: int = 60) -> None:
     """Neither the check nor a strict export objects, and the file agrees."""
-    diagnosis = exploy.check_environment(env, actor)
+    diagnosis = check(env, actor)
     assert diagnosis.ok, str(diagnosis)
     exploy.export(env, actor, folder / "strict.onnx")
     assert evaluates(env, actor, folder, steps)

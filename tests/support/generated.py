@@ -20,6 +20,7 @@ from exploy.exporter.core.components import Input, Memory, Output
 from exploy.exporter.core.evaluator import evaluate
 from exploy.exporter.core.exportable_environment import ExportableEnvironment
 from exploy.exporter.core.session_wrapper import SessionWrapper
+from tests.support.checking import check
 from tests.support.environments import make_actor
 
 EVALUATED_STEPS = 30
@@ -423,7 +424,7 @@ def judge(spec: Spec, fault: Fault, folder: Path) -> Outcome:
 
 def checked(spec: Spec, fault: Fault) -> tuple[str, ...]:
     """The findings of a check that are errors or warnings."""
-    findings = exploy.check_environment(*make(spec, fault)).findings
+    findings = check(*make(spec, fault)).findings
     return tuple(f"{item.kind}: {item.tensor}: {item.what}" for item in findings if item.severity != "info")
 
 

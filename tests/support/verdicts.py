@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-import exploy
 from exploy.exporter.core.evaluator import evaluate
+from tests.support.checking import check
 from tests.support.environments import export, make_actor
 from tests.support.legs import Unhooked
 
@@ -22,7 +22,7 @@ def verdict(env: Unhooked, folder: Path, capsys: Any) -> str:
 
 
 def errors(env: Unhooked) -> list[str]:
-    return [str(item) for item in exploy.check_environment(env, make_actor(_width(env))).errors]
+    return [str(item) for item in check(env, make_actor(_width(env))).errors]
 
 
 def cases(cheap: int, *kinds: Callable[..., Unhooked]) -> pytest.MarkDecorator:

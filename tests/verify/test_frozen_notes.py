@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-import exploy
 from exploy.diagnosis.finding import FindingKind
 from exploy.exporter.core.actor import ExportableActor, make_exportable_actor
 from exploy.exporter.core.components import Input, Memory, Output
 from exploy.exporter.core.evaluator import evaluate
 from exploy.exporter.core.session_wrapper import SessionWrapper
 from exploy.verify import frozen_influence
+from tests.support.checking import check
 from tests.support.environments import TestEnvironment, export, make_actor
 
 
@@ -120,7 +120,7 @@ def lines_about(name: str, text: str) -> list[str]:
 
 
 def told_by_the_check(env: Pose, actor: ExportableActor) -> list[tuple[FindingKind, str]]:
-    findings = exploy.check_environment(env, actor).findings
+    findings = check(env, actor).findings
     return [(item.kind, item.what) for item in findings if item.tensor.startswith(("env.root", "env.body.state"))]
 
 

@@ -71,6 +71,7 @@ def wrong_start_of_the_actor(env: PdRobot) -> dict[str, torch.Tensor]:
     return {name: states[name]}
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("fault", [wrong_gain, swapped_joint, wrong_start, wrong_start_of_the_actor])
 @pytest.mark.parametrize(
     "robot",

@@ -14,6 +14,7 @@ from exploy.errors import ComponentError, NoResetSeenWarning, UnregisteredStateE
 from exploy.exporter.core.evaluator import evaluate
 from exploy.exporter.core.exporter import export_environment_as_onnx
 from exploy.exporter.core.session_wrapper import SessionWrapper
+from tests.support.checking import check
 from tests.support.environments import export, make_actor
 from tests.support.walking import (
     Cached,
@@ -96,6 +97,7 @@ def test_an_environment_that_can_be_reset_is_reset_at_the_end_of_an_episode(make
     assert "start value after the reset of the environment" in output(capsys)
 
 
+@pytest.mark.matrix(7)
 @pytest.mark.parametrize("name", ["last_action", "filtered", "history"])
 @pytest.mark.parametrize("make", [Walking, without_hooks(Walking), Cached, without_hooks(ResetsWhenAsked)])
 def test_one_wrong_start_value_is_enough(make: Make, name, tmp_path: Path, capsys):
@@ -144,7 +146,7 @@ def test_a_start_that_nobody_can_see_is_incomplete_and_not_wrong(make: Make, eve
     report = output(capsys)
     assert "incomplete: memory.history.out could not be compared" in report
     assert "at the start after a reset: the computation of observations" in report and "differs" not in report
-    assert exploy.check_environment(make(), actor).errors == ()
+    assert check(make(), actor).errors == ()
 
 
 # -- values of a reset ----------------------------------------------------------------------------------------------
@@ -234,14 +236,14 @@ def test_a_strict_export_with_the_values_of_a_reset_is_not(make: Make, tmp_path:
 
 def test_a_check_that_is_told_the_values_finds_it_too():
     env, actor = in_the_middle_of_an_episode(Walking)
-    diagnosis = exploy.check_environment(env, actor, initial_memory="found")
+    diagnosis = check(env, actor, initial_memory="found")
     kinds = {item.tensor: item.kind for item in diagnosis.errors}
     assert kinds["memory.last_action.in"] is kinds["memory.history.in"] is FindingKind.START_VALUE
 
 
 def test_a_check_that_is_not_told_accuses_nobody():
     env, actor = in_the_middle_of_an_episode(Walking)
-    diagnosis = exploy.check_environment(env, actor)
+    diagnosis = check(env, actor)
     assert not [item for item in diagnosis.findings if item.severity is not Severity.INFO]
 
 
@@ -255,7 +257,7 @@ class RandomPose(Walking):
 
 @pytest.mark.parametrize("make", [RandomPose, without_hooks(RandomPose)])
 def test_a_memory_that_starts_at_random_has_no_constant_start(make: Make, tmp_path: Path, capsys):
-    diagnosis = exploy.check_environment(make(), make_actor(12))
+    diagnosis = check(make(), make_actor(12))
     finding = next(item for item in diagnosis.errors if "filtered" in item.tensor)
     assert finding.kind is FindingKind.NO_CONSTANT_START and "initial_memory" in finding.suggestion
     with pytest.raises(UnregisteredStateError):

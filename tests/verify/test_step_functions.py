@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-import exploy
 from exploy.exporter.core.components import Input, Memory, Output
+from tests.support.checking import check
 from tests.support.environments import TestEnvironment, assert_agrees, make_actor
 
 
@@ -74,6 +74,6 @@ class MemoryByMethod(PoseByMethodWithoutHooks):
 @pytest.mark.parametrize("kind", [PoseByMethod, PoseByMethodWithoutHooks, TorqueByMethod, MemoryByMethod])
 def test_callbacks_may_call_what_the_stages_call(kind, tmp_path: Path):
     env, actor = kind(), make_actor(4)
-    diagnosis = exploy.check_environment(env, actor)
+    diagnosis = check(env, actor)
     assert diagnosis.ok, diagnosis
     assert_agrees(env, actor, tmp_path, steps=40)

@@ -10,9 +10,9 @@ import pytest
 import torch
 from _pytest.mark import ParameterSet
 
-import exploy
 from exploy.exporter.core.evaluator import evaluate
 from exploy.exporter.core.session_wrapper import SessionWrapper
+from tests.support.checking import check
 from tests.support.environments import export, make_actor
 from tests.support.leg_builds import BUILDS, Delegating, Gymnasium, LeggedGym
 from tests.support.legs import NUM_OBSERVATIONS, RIGHT, WRONG, Kind, Legs, Unhooked
@@ -37,7 +37,7 @@ def agrees(env: Unhooked, session: SessionWrapper, steps: int = 40, **options) -
 
 
 def errors(env: Unhooked) -> list[str]:
-    return [str(item) for item in exploy.check_environment(env, make_actor(NUM_OBSERVATIONS)).errors]
+    return [str(item) for item in check(env, make_actor(NUM_OBSERVATIONS)).errors]
 
 
 @pytest.mark.parametrize(("build", "kind"), cases(RIGHT))
@@ -93,6 +93,7 @@ def traced() -> Iterator[None]:
     assert any(name == Delegating.step.__code__.co_filename for name, _ in lines)
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("kind", [Kind.PLAIN, Kind.COUNTS_IN_PYTHON])
 @pytest.mark.parametrize("watched", [profiled_by_c, profiled_in_python, traced])
 @pytest.mark.parametrize("build", [LeggedGym, Gymnasium])

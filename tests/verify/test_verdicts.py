@@ -8,12 +8,12 @@ import pytest
 import torch
 from rich.console import Console
 
-import exploy
 from exploy.exporter.core.components import Input, Memory, Output
 from exploy.exporter.core.evaluator import evaluate
 from exploy.exporter.core.session_wrapper import SessionWrapper
 from exploy.verify.tally import Tally
 from exploy.verify.verdict import Verdict
+from tests.support.checking import check
 from tests.support.environments import TestEnvironment, export, make_actor
 from tests.support.leg_builds import Delegating
 from tests.support.legs import NUM_OBSERVATIONS, Kind, Legs
@@ -107,7 +107,7 @@ def test_a_memory_that_step_writes_is_named(kind, every, tmp_path: Path, capsys)
 
 @pytest.mark.parametrize("kind", [WrittenByStep, without_hooks(WrittenByStep)])
 def test_the_check_names_a_memory_that_step_writes(kind):
-    diagnosis = exploy.check_environment(kind(), make_actor(6))
+    diagnosis = check(kind(), make_actor(6))
     assert any("last_velocity" in finding.tensor for finding in diagnosis.errors)
 
 
