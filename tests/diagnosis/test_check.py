@@ -111,6 +111,7 @@ def test_the_tutorials_recurrent_actor_is_named_where_its_state_is_not_registere
     errors = check(env, actor).errors
     assert {item.kind for item in errors} == {FindingKind.MISSING_MEMORY}
     assert all(item.tensor.startswith("actor.") for item in errors)
+    assert {item.suggestion for item in errors} == {"add_actor_memory(env.context_manager(), actor.get_state)"}
 
 
 def test_a_recurrent_actor_that_forgets_everything_at_a_reset_is_fine():

@@ -216,6 +216,47 @@ class CopiedMemory(Robot):
         self.data.value = actions
 
 
+class CopiedConstant(CopiedSensor):
+    """Registered, but as a copy; the attribute that is equal gives copies as well."""
+
+    def components(self):
+        return [*super().components(), Input("value", lambda: self.data.value)]
+
+    def move(self):
+        Robot.move(self)
+
+
+class ReadOnlyFlag:
+    """A flag that only its owner sets."""
+
+    def __init__(self):
+        self.__dict__["is_outdated"] = True
+
+    @property
+    def is_outdated(self):
+        return vars(self)["is_outdated"]
+
+    @is_outdated.setter
+    def is_outdated(self, value):
+        """Ignore what others say."""
+
+
+class CacheBehindAReadOnlyFlag(Robot):
+    def setup(self):
+        self.flag, self.cache = ReadOnlyFlag(), torch.zeros(1, 2)
+        self.observe()
+
+    def observe(self):
+        if self.flag.is_outdated:
+            self.cache = self.vel * 2
+            vars(self.flag)["is_outdated"] = False
+        return torch.cat([self.pos, self.cache], -1)
+
+    def move(self):
+        super().move()
+        vars(self.flag)["is_outdated"] = True
+
+
 class BranchOnASensor(Robot):
     def setup(self):
         self.contact = torch.zeros(1)
@@ -303,6 +344,8 @@ class FrozenNoise(Noisy):
 NOT_MENDED: dict[type[Robot], tuple[Kind, str, str]] = {
     CopiedSensor: (Kind.UNREGISTERED_INPUT, "env.data.value", "a property may copy it. Store one tensor"),
     CopiedMemory: (Kind.MISSING_MEMORY, "env.data.value", "and register it: Memory(…)"),
+    CopiedConstant: (Kind.DETACHED, "value", "make the callback of Input('value') return the tensor"),
+    CacheBehindAReadOnlyFlag: (Kind.STALE_CACHE, "env.cache", "add a Connection that makes the environment compute"),
     BranchOnASensor: (Kind.UNREGISTERED_INPUT, "env.contact", "torch.where() instead of an if"),
     ReversedArray: (Kind.UNREGISTERED_INPUT, "env.sensor", "raises ValueError"),
     ExpandedSensor: (Kind.UNREGISTERED_INPUT, "env.height", "Register the tensor before it is expanded."),

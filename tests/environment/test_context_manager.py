@@ -584,3 +584,26 @@ def test_a_component_belongs_to_one_context_manager_only():
         second.add_group(Group("robot", [item]))
     assert first.get_input_names() == ["pos"]
     assert second.get_input_names() == []
+
+
+def test_registrations_are_undone_in_order_and_also_after_an_error():
+    manager = ContextManager()
+    first, second = Input("first", lambda: torch.zeros(1)), Input("second", lambda: torch.zeros(1))
+    manager.add_components([first, second])
+
+    def register_and_fail() -> None:
+        manager.remove_component("first")
+        manager.add_component(Memory("first", lambda: torch.zeros(1)))
+        manager.add_component(Connection("copy", lambda: 0, lambda _: None))
+        manager.add_group(Group("group", [Output("third", lambda: torch.zeros(1))]))
+        manager.add_constant("gains", lambda: torch.zeros(1))
+        manager.add_module(torch.nn.Identity())
+        manager.add_stateless_actor(lambda: None)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), manager.registrations_undone():
+        register_and_fail()
+    assert manager.get_input_components() == [first, second] and not manager.get_output_components()
+    assert not manager.get_connection_components() and not manager.get_constants()
+    assert not manager.modules and not manager.stateless_actors
+    manager.add_group(Group("group", [Output("third", lambda: torch.zeros(1))]))
