@@ -1,4 +1,4 @@
-"""An environment with the size of a Unitree G1: 30 joints, a history of 15 steps, 187 heights, an LSTM and PD torques."""
+"""An environment of the size of a Unitree G1: 30 joints, 15 steps of history, 187 heights, an LSTM, PD torques."""
 
 from typing import Any
 
@@ -19,6 +19,11 @@ STACKED_WIDTHS = {
 }
 NUM_OBSERVATIONS = HISTORY * sum(STACKED_WIDTHS.values()) + NUM_HEIGHTS
 TIME_STEP, EPISODE_STEPS = 0.005, 100
+
+
+def initial_state() -> tuple[torch.Tensor, torch.Tensor]:
+    """Hidden and cell state of the LSTM at the start of an episode."""
+    return torch.zeros(1, 1, HIDDEN), torch.zeros(1, 1, HIDDEN)
 
 
 class HumanoidNetwork(torch.nn.Module):
@@ -44,7 +49,7 @@ class HumanoidActor(ExportableActor):
     def __init__(self) -> None:
         super().__init__()
         self.network = HumanoidNetwork()
-        self._state = (torch.zeros(1, 1, HIDDEN), torch.zeros(1, 1, HIDDEN))
+        self._state = initial_state()
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """Compute actions for a batch of observations."""
@@ -59,13 +64,13 @@ class HumanoidActor(ExportableActor):
 
     def reset(self, dones: torch.Tensor) -> None:
         """Clear the state."""
-        self._state = (torch.zeros(1, 1, HIDDEN), torch.zeros(1, 1, HIDDEN))
+        self._state = initial_state()
 
 
 class HumanoidEnvironment(ExportableEnvironment):
     """Joints that follow PD torques. Their dynamics are simple, so that steps are cheap.
 
-    Episodes end after `EPISODE_STEPS` policy steps. There is no `reset()`, as in most vectorized environments.
+    Episodes end after `EPISODE_STEPS` policy steps. There is no `reset()`, so a check makes steps to see a reset.
     """
 
     def __init__(self) -> None:
