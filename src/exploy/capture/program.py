@@ -97,12 +97,15 @@ class FrozenTensor:
 
     def changed_elements(self, now: np.ndarray) -> np.ndarray | None:
         """Flags for the elements of the flattened tensor that are frozen and have changed; None if none has changed."""
-        flags = np.zeros(math.prod(self.shape), dtype=bool)
         frozen = slice(None) if self.elements is None else self.elements
         if now.shape != self.shape:
+            flags = np.zeros(math.prod(self.shape), dtype=bool)
             flags[frozen] = True
             return flags
         values = now.reshape(-1)[frozen]
+        if np.array_equal(values, self.value):
+            return None  # the usual case, in one pass
+        flags = np.zeros(math.prod(self.shape), dtype=bool)
         flags[frozen] = (values != self.value) & ((values == values) | (self.value == self.value))
         return flags if flags.any() else None
 

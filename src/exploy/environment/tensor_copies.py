@@ -12,9 +12,8 @@ def to_numpy(tensor: torch.Tensor) -> np.ndarray:
     Raises:
         ComponentError: If numpy does not have its dtype.
     """
-    plain = tensor.detach().resolve_conj().resolve_neg().cpu()
     try:
-        return np.array(plain.numpy())
+        return np.array(tensor.numpy(force=True))
     except TypeError as error:
         kind = str(tensor.dtype).removeprefix("torch.")
         raise ComponentError(

@@ -60,7 +60,7 @@ class Resets:
         Raises:
             Exception: Whatever the environment raises.
         """
-        observer = StepObserver(self._env, self._readers, lambda: None)
+        observer = StepObserver(self._env, self._readers, lambda: None, follows_sub_steps=False)
         manager = self._env.context_manager()
         with observer.watching(self._functions, lambda: None), gradient_mode_of(manager):
             return self._start(observer) if self._reset(observer) else None

@@ -59,12 +59,14 @@ class StepObserver:
         env: The environment.
         readers: How to read it.
         look: Called at each hook and each call of such a function.
+        follows_sub_steps: Whether sub-steps that hooks announce are read. If not, `sub_steps()` may not be called.
 
     While `watches_outputs` is set, `step()` also watches the Outputs.
     """
 
-    def __init__(self, env: ExportableEnvironment, readers: Readers, look: Look):
+    def __init__(self, env: ExportableEnvironment, readers: Readers, look: Look, follows_sub_steps: bool = True):
         self._env = env
+        self._follows_sub_steps = follows_sub_steps
         self._readers = readers
         self._look = look
         self._applying: dict[types.CodeType, StageFunction] = {}
@@ -97,7 +99,8 @@ class StepObserver:
             on_reset()
 
         unseen = self._unseen
-        register_hooks(self._env, unseen(self._on_update), unseen(reset), unseen(self._on_sub_step))
+        on_sub_step = unseen(self._on_sub_step) if self._follows_sub_steps else _ignore
+        register_hooks(self._env, unseen(self._on_update), unseen(reset), on_sub_step)
         try:
             watched = [each for item in (*functions.apply, *functions.observe) for each in item.functions]
             with intercepted(watched, unseen(self._on_entry), unseen(self._on_return)):
@@ -296,7 +299,8 @@ class StepObserver:
             for seen in self._seen_sub_steps.values():
                 seen[-1].later = seen[-1].later or self._readers.outputs()
             self._look()
-            self._seen_readings.setdefault(function.code, []).append(self._readers.reading())
+            if not self._hooked_readings:  # which are preferred
+                self._seen_readings.setdefault(function.code, []).append(self._readers.reading())
         self._calls[function.code] += 1
 
     def _on_return(self, code: types.CodeType) -> None:

@@ -170,8 +170,10 @@ class _Watcher:
     ):
         self._experiments = experiments
         self._stepped = stepped
-        stored = program.frozen_and_weights if program is not None else []
-        self._frozen = FrozenWatch(experiments.env, experiments.actor, stored)
+        env, actor = experiments.env, experiments.actor
+        self._frozen = FrozenWatch(env, actor, program.frozen if program is not None else [])
+        self._weights = FrozenWatch(env, actor, program.weights if program is not None else [])
+        self._steps_begun = 0
         rtol = max(TOLERANCE, 10 * program.precision if program is not None else 0.0)
         self._python = values
         tally = Tally(TOLERANCE, rtol, lambda seen: self.note(seen.name, seen.expected, seen.step))
@@ -181,6 +183,10 @@ class _Watcher:
     def look(self, step: int) -> None:
         for change in self._frozen.changes(lambda frozen: not self._is_known(frozen, step)):
             self.evidence.note_change(change, step)
+        if step >= self._steps_begun:  # weights are large: once a step
+            self._steps_begun = step + 1
+            for change in self._weights.changes():
+                self.evidence.note_change(change, step)
         for item in self._experiments.env.context_manager().get_input_components():
             tensor = self._experiments.fetch(item)
             if tensor is not None:

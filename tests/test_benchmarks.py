@@ -1,0 +1,32 @@
+"""The benchmarks time functions of the package by name, so a name that is gone must be noticed."""
+
+import pkgutil
+import time
+
+import pytest
+
+from benchmarks import stages
+
+
+@pytest.mark.parametrize("functions", [stages.EXPORT, stages.CHECK], ids=["export", "check"])
+def test_the_functions_of_each_stage_exist(functions):
+    for names in functions.values():
+        assert all(callable(pkgutil.resolve_name(name)) for name in names)
+
+
+def test_a_stage_inside_of_another_one_counts_for_itself_alone(monkeypatch):
+    now = iter([0.0, 1.0, 3.0, 7.0])  # outer begins, inner begins, inner ends, outer ends
+    monkeypatch.setattr(time, "process_time", lambda: next(now))
+    clock = stages.StageClock()
+    inner = clock.timed("inner", lambda: "result")
+    assert clock.timed("outer", lambda: inner())() == "result"
+    assert clock.seconds == {"outer": 1.0 + 4.0, "inner": 2.0}
+
+
+def test_functions_are_timed_only_inside_of_the_block():
+    with stages.timed_stages({"text": ["textwrap.dedent"]}) as clock:
+        assert pkgutil.resolve_name("textwrap.dedent")("  a") == "a"
+    counted = dict(clock.seconds)
+    pkgutil.resolve_name("textwrap.dedent")("  a")
+    assert set(counted) == {"text"}
+    assert clock.seconds == counted
