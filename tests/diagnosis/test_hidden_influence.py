@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from exploy.diagnosis.finding import FindingKind
+from exploy.exporter.core.components import Input, Output
 from tests.support.builds import (
     BUILDS,
     Body,
@@ -20,7 +21,8 @@ from tests.support.builds import (
     evaluates,
     name_of,
 )
-from tests.support.environments import make_actor
+from tests.support.checking import check
+from tests.support.environments import TestEnvironment, make_actor
 
 pytestmark = pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
 
@@ -133,3 +135,36 @@ def test_a_strict_export_refuses_it_and_a_file_of_another_differs(kind, body, fi
 @pytest.mark.parametrize(("kind", "body"), SOUND, ids=name_of)
 def test_what_reaches_no_result_is_fine(kind, body, tmp_path: Path):
     assert_sound(build(kind, body), make_actor(4), tmp_path)
+
+
+class Product(TestEnvironment):
+    """Two forgotten sensors, both zero at the export, of which only the product is observed."""
+
+    num_observations = 2
+
+    def __init__(self, moves: bool = True):
+        super().__init__()
+        self._moves = moves
+        self.state = torch.zeros(1, 2)
+        self.slope = torch.zeros(1, 2)
+        self.heights = torch.zeros(1, 2)
+        self.context_manager().add_component(Input("state", lambda: self.state))
+        self.context_manager().add_component(Output("targets", lambda: self.targets))
+
+    def observe(self) -> torch.Tensor:
+        return self.state + self.slope * self.heights
+
+    def move(self) -> None:
+        self.state += self.noise(self.state)
+        self.heights += self.noise(self.heights)
+        if self._moves:
+            self.slope += self.noise(self.slope)
+
+
+def test_a_factor_is_named_whose_other_factor_was_zero_as_well():
+    found = check(Product(), make_actor(2)).errors
+    assert {item.tensor for item in found} == {"env.slope", "env.heights"}
+
+
+def test_a_factor_of_a_constant_zero_is_fine():
+    assert check(Product(moves=False), make_actor(2)).ok

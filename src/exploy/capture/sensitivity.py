@@ -1,6 +1,7 @@
 """Tests whether the results of a program depend on its stored values, by changing them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
@@ -21,10 +22,13 @@ class Sensitivity:
 
     Args:
         program: The program. It is not modified.
+        later: Other values that frozen tensors have had, by name. A tensor may only have influence while others have
+            these values: a factor of a product that was zero, say.
     """
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Program, later: Mapping[str, np.ndarray] | None = None):
         self._program = program
+        self._later = later or {}
 
     def depends_on(
         self, frozen: FrozenTensor, elements: np.ndarray | None = None, values: Sequence[np.ndarray] = ()
@@ -70,19 +74,21 @@ class Sensitivity:
 
     def _shows(self, changed: Buffers) -> bool:
         """Whether a result changes with other values of some buffers."""
-        inputs, before = self._reference
+        return any(self._shows_beside(reference, changed) for reference in self._references)
+
+    def _shows_beside(self, reference: "_Reference", changed: Buffers) -> bool:
         try:
-            after = self._results(inputs, changed)
+            after = self._results(reference.inputs, reference.buffers | changed)
         except Exception:
             return True  # for example, an index that is no longer valid
-        return not _same(before, after)
+        return not _same(reference.results, after)
 
     def _could_turn_a_comparison(self, changed: Buffers) -> bool:
         """Whether a result changes if comparisons of changed values have other results."""
         module = self._program.module
         if not has_comparisons(module):
             return False
-        inputs, _ = self._reference
+        inputs = self._references[0].inputs
         arguments = [inputs[name] for name in self._program.input_names]
         try:
             with torch.no_grad(), torch.random.fork_rng(devices=()):
@@ -96,15 +102,33 @@ class Sensitivity:
         return not _same(before, after)
 
     @cached_property
-    def _reference(self) -> tuple[dict[str, torch.Tensor], Results]:
-        """Inputs near the examples and their results; the examples themselves if the program fails on other inputs."""
+    def _references(self) -> list["_Reference"]:
+        """Results to compare with: with the stored values and, if there are any, with the later ones.
+
+        The inputs are near the examples; they are the examples themselves if the program fails on other inputs.
+        """
         generator = torch.Generator().manual_seed(0)
         examples = self._program.examples
         inputs = {name: disturbed(value, generator) for name, value in examples.items()}
         try:
-            return inputs, self._results(inputs)
+            first = _Reference(inputs, {}, self._results(inputs))
         except Exception:
-            return examples, self._results(examples)
+            first = _Reference(examples, {}, self._results(examples))
+        later = self._later_buffers()
+        if not later:
+            return [first]
+        try:
+            return [first, _Reference(first.inputs, later, self._results(first.inputs, later))]
+        except Exception:
+            return [first]
+
+    def _later_buffers(self) -> Buffers:
+        buffers: Buffers = {}
+        for frozen in self._program.frozen_and_weights:
+            for name in frozen.buffers if frozen.name in self._later else ():
+                constant = self._program.module.get_buffer(name)
+                buffers[name] = _like(torch.from_numpy(self._later[frozen.name]), constant)
+        return buffers
 
     def _results(self, values: dict[str, torch.Tensor], buffers: Buffers | None = None) -> Results:
         """Compute all results, with replaced values of some buffers and a fixed random seed."""
@@ -113,6 +137,15 @@ class Sensitivity:
             arguments = tuple(values[name] for name in self._program.input_names)
             results: Results = torch.func.functional_call(self._program.module, buffers or {}, arguments)
         return results
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """The results of a program with some inputs, and with other values of some buffers."""
+
+    inputs: dict[str, torch.Tensor]
+    buffers: Buffers
+    results: Results
 
 
 def _noise(scale: float) -> Callable[[torch.Tensor], torch.Tensor]:

@@ -29,7 +29,7 @@ class Role(Enum):
 def roles(experiments: Experiments, program: Program, own_changes: OwnChanges, evidence: Evidence) -> dict[str, Role]:
     """The role of each frozen tensor by name, except for declared constants."""
     stored = [item for item in program.frozen_and_weights if item.declared is None]
-    sensitivity = Sensitivity(program)
+    sensitivity = Sensitivity(program, {name: change.values[-1] for name, change in evidence.changes.items()})
 
     def has_influence(frozen: FrozenTensor, elements: np.ndarray, values: Sequence[np.ndarray]) -> bool:
         if frozen.is_read_by_python and python_read_matters(experiments, frozen, elements, values):
