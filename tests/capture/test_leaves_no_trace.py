@@ -16,7 +16,7 @@ import torch
 from exploy.exporter.core.actor import ExportableActor, add_actor_memory
 from exploy.exporter.core.components import Input, Memory, Output
 from exploy.exporter.core.evaluator import evaluate
-from exploy.live.snapshot import Snapshot
+from exploy.live.snapshot import ProtectUnseen, Snapshot
 from tests.support.environments import TestEnvironment, export, make_actor
 
 
@@ -211,6 +211,31 @@ def test_tensors_beyond_the_reach_of_the_walk_are_restored(tmp_path: Path):
 
     export(Opaque(), make_actor(3), tmp_path)
     assert torch.equal(hidden_away, torch.ones(1, 3))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda tensor: tensor.add_(1.0),
+        lambda tensor: torch.add(torch.ones(3), 1.0, out=tensor),
+        lambda tensor: torch._foreach_add_([torch.zeros(2), tensor], 1.0),
+        lambda tensor: torch.aminmax(torch.ones(3, 2), dim=1, out=(tensor, torch.zeros(3))),
+        lambda tensor: torch.overrides.handle_torch_function(_write_all, (tensor,), {"here": [{"deep": tensor}]}),
+    ],
+    ids=["argument", "keyword", "list", "tuple", "dictionary in a list"],
+)
+def test_tensors_are_protected_wherever_they_stand_among_the_arguments_of_a_torch_function(write):
+    unseen = torch.zeros(3)
+    with Snapshot({}) as snapshot, ProtectUnseen(snapshot):
+        write(unseen)
+        assert unseen.any()
+    assert not unseen.any()
+
+
+def _write_all(places: dict[str, list[dict[str, torch.Tensor]]]) -> None:
+    with torch._C.DisableTorchFunction():
+        for place in places["here"]:
+            place["deep"].add_(1.0)
 
 
 def test_a_snapshot_restores_contents_bindings_and_containers():

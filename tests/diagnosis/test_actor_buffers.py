@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from exploy.diagnosis.finding import FindingKind
+from exploy.exporter.core.components import Input, Output
 from tests.support.builds import (
     Body,
     Gymnasium,
@@ -21,6 +22,7 @@ from tests.support.builds import (
     evaluates,
     name_of,
 )
+from tests.support.environments import TestEnvironment, make_actor
 
 pytestmark = pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
 
@@ -154,3 +156,47 @@ def test_a_strict_export_refuses_it_and_a_file_of_another_differs(
 @pytest.mark.parametrize(("kind", "actor"), SOUND, ids=name_of)
 def test_a_buffer_that_no_later_step_reads_is_fine(kind, actor, tmp_path: Path):
     assert_sound(build(kind, Body), actor(), tmp_path)
+
+
+class Gain(torch.nn.Module):
+    """A gain that a registered module holds, as buffer or as parameter."""
+
+    def __init__(self, is_parameter: bool):
+        super().__init__()
+        gain = torch.ones(1, 2)
+        if is_parameter:
+            self.gain = torch.nn.Parameter(gain, requires_grad=False)
+        else:
+            self.register_buffer("gain", gain)
+
+
+class Weakened(TestEnvironment):
+    """step() halves the gain of a module, in a sub-step alone or for good."""
+
+    def __init__(self, is_parameter: bool, puts_back: bool):
+        super().__init__()
+        self.state = torch.zeros(1, 4)
+        self.drive = Gain(is_parameter)
+        self.puts_back = puts_back
+        self.applied = 0
+        manager = self.context_manager()
+        manager.add_module(self.drive)
+        manager.add_component(Input("state", lambda: self.state))
+        manager.add_component(Output("efforts", lambda: self.targets * self.drive.gain))
+
+    def observe(self) -> torch.Tensor:
+        return self.state * 1.0
+
+    def move(self) -> None:
+        self.state += self.noise(self.state)
+        self.applied += 1
+        if self.applied % 4 == 1:
+            self.drive.gain.mul_(0.5)
+        elif self.applied % 4 == 2 and self.puts_back:
+            self.drive.gain.mul_(2.0)
+
+
+@pytest.mark.parametrize(("is_parameter", "puts_back"), [(False, True), (True, False)], ids=name_of)
+def test_the_check_names_what_a_step_changes_in_a_module(is_parameter, puts_back):
+    env = Weakened(is_parameter, puts_back)
+    assert_found(env, make_actor(4), FindingKind.UNREGISTERED_INPUT, "env.drive.gain")

@@ -171,8 +171,10 @@ class _Watcher:
         self._experiments = experiments
         self._stepped = stepped
         env, actor = experiments.env, experiments.actor
-        self._frozen = FrozenWatch(env, actor, program.frozen if program is not None else [])
-        self._weights = FrozenWatch(env, actor, program.weights if program is not None else [])
+        stored = program.frozen_and_weights if program is not None else []
+        parameters = {item.name for item in stored if isinstance(experiments.live(item), torch.nn.Parameter)}
+        self._state = FrozenWatch(env, actor, [item for item in stored if item.name not in parameters])
+        self._parameters = FrozenWatch(env, actor, [item for item in stored if item.name in parameters])
         self._steps_begun = 0
         rtol = max(TOLERANCE, 10 * program.precision if program is not None else 0.0)
         self._python = values
@@ -181,11 +183,12 @@ class _Watcher:
         self.evidence = Evidence(tally=tally, python_before=self._python.values, counters=counters)
 
     def look(self, step: int) -> None:
-        for change in self._frozen.changes(lambda frozen: not self._is_known(frozen, step)):
-            self.evidence.note_change(change, step)
-        if step >= self._steps_begun:  # weights are large: once a step
+        watches = [self._state]
+        if step >= self._steps_begun:  # parameters are large, and no step changes them and puts them back
             self._steps_begun = step + 1
-            for change in self._weights.changes():
+            watches.append(self._parameters)
+        for watch in watches:
+            for change in watch.changes(lambda frozen: not self._is_known(frozen, step)):
                 self.evidence.note_change(change, step)
         for item in self._experiments.env.context_manager().get_input_components():
             tensor = self._experiments.fetch(item)
