@@ -267,3 +267,19 @@ def test_a_memory_that_starts_at_random_has_no_constant_start(make: Make, tmp_pa
     exploy.export(env, actor, tmp_path / "policy.onnx", initial_memory=value)
     assert not run(env, SessionWrapper(tmp_path, "policy.onnx", actor=actor, optimize=False))
     assert "memory.filtered.out" in output(capsys)
+
+
+class ForgetsTheFilter(Resettable):
+    """Its reset() leaves the filter as it is."""
+
+    def restart(self) -> None:
+        kept = self.filtered.clone()
+        super().restart()
+        self.filtered[:] = kept
+
+
+def test_a_memory_that_no_reset_sets_back_has_no_constant_start():
+    diagnosis = exploy.check_environment(ForgetsTheFilter(), make_actor(12))
+    (finding,) = diagnosis.errors
+    assert (finding.kind, finding.tensor) == (FindingKind.NO_CONSTANT_START, "memory.filtered.in")
+    assert "set filtered to a constant in each reset" in finding.suggestion

@@ -30,7 +30,7 @@ class Resets:
         functions: The functions by which the environment computes observations; found here if None.
         after_step: Called after each policy step without a reset.
 
-    `steps` counts the policy steps.
+    `steps` counts the policy steps that led to resets.
     """
 
     def __init__(
@@ -64,6 +64,16 @@ class Resets:
         manager = self._env.context_manager()
         with observer.watching(self._functions, lambda: None), gradient_mode_of(manager):
             return self._start(observer) if self._reset(observer) else None
+
+    def leave_start(self) -> None:
+        """Make a policy step, if the next reset would make none: a memory that no reset sets back then moves on.
+
+        Raises:
+            Exception: Whatever the environment raises.
+        """
+        if has_reset(self._env):
+            with gradient_mode_of(self._env.context_manager()):
+                step_environment(self._env, self._actor(validated_tensor(self._env, "observations_reset")))
 
     def _reset(self, observer: StepObserver) -> bool:
         if has_reset(self._env):

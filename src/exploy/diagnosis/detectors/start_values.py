@@ -71,7 +71,10 @@ def _finding(
     between = difference(first, second, _TOLERANCE, _TOLERANCE)
     if between is not None:
         what = f"differs between two resets: {_shown(between, 'then', 'first')}; no stored value can be right each time"
-        advice = f"# register {memory.name} as an Input, or name the start value: initial_memory={{{memory.name!r}: …}}"
+        advice = (
+            f"# set {memory.name} to a constant in each reset, register it as an Input, or name the start value: "
+            f"initial_memory={{{memory.name!r}: …}}"
+        )
         return Finding.of(FindingKind.NO_CONSTANT_START, memory.input_name, what, "", advice)
     stored = difference(first, to_numpy(memory.initial), _TOLERANCE, _TOLERANCE)
     if stored is None:

@@ -38,7 +38,7 @@ class SeenResets:
 def watch_resets(
     experiments: Experiments, program: Program, evidence: Evidence, values: PythonValues, within: int
 ) -> SeenResets:
-    """Reset the environment twice in a trial, and note frozen tensors and Python values that have changed.
+    """Reset the environment twice in a trial, with a step between, and note frozen tensors and Python values that have changed.
 
     Ends at the first reset that does not come, and at an error of the environment.
 
@@ -70,6 +70,7 @@ def watch_resets(
                 if not seen.starts and resets.steps:
                     seen.counters = _bounded(seen.counters, changed, resets.steps)
                 seen.starts.append(start)
+                resets.leave_start()
         except Exception as error:
             seen.error = error
         seen.steps = resets.steps
