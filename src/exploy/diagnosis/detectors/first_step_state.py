@@ -121,4 +121,3 @@ def _is_written_by_a_step(experiments: Experiments, frozen: FrozenTensor) -> boo
         after = experiments.live(frozen)
         moved = isinstance(after, torch.Tensor) and place is not None and not Geometry.of(after).same_place(place)
         return moved or experiments.has_changed(frozen)
-

@@ -38,7 +38,7 @@ class SeenResets:
 def watch_resets(
     experiments: Experiments, program: Program, evidence: Evidence, values: PythonValues, within: int
 ) -> SeenResets:
-    """Reset the environment twice in a trial, with a step between, and note frozen tensors and Python values that have changed.
+    """Reset twice in a trial, with a step between, and note frozen tensors and Python values that have changed.
 
     Ends at the first reset that does not come, and at an error of the environment.
 
