@@ -592,6 +592,7 @@ ENVIRONMENTS = {
 }
 
 
+@pytest.mark.matrix(8)
 @pytest.mark.parametrize("make", ENVIRONMENTS.values(), ids=ENVIRONMENTS.keys())
 def test_file_agrees_with_environment(make, tmp_path: Path):
     env = make()

@@ -107,6 +107,7 @@ CONSTANTS: dict[str, Callable[[Observing], torch.Tensor]] = {
 }
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("function", CONSTANTS.values(), ids=CONSTANTS.keys())
 def test_constants_may_be_read_by_python(function, tmp_path: Path):
     assert_agrees(Observing(function), make_actor(2), tmp_path, steps=5)
@@ -115,6 +116,7 @@ def test_constants_may_be_read_by_python(function, tmp_path: Path):
 READS = {name: function for name, function in CONSTANTS.items() if name not in ("printing", "a flag kept in a buffer")}
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("function", READS.values(), ids=READS.keys())
 def test_constants_that_python_reads_are_frozen_and_named_when_they_change(function, tmp_path: Path):
     class Changing(Observing):

@@ -499,6 +499,7 @@ def test_objects_that_refuse_to_be_looked_at_are_left_alone():
     assert [item.tensor for item in check(Holder()).errors] == ["env.imu"]
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("key", [("leg", 1), None, True, 1.5, "ü\n'", frozenset({1})], ids=repr)
 def test_keys_of_any_kind_lead_to_a_tensor_or_to_where_it_is_read(key):
     class Keyed(Simple):

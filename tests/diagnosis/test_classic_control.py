@@ -37,6 +37,7 @@ def test_the_complete_environments_are_fine(kind, tmp_path: Path):
     assert_agrees(env, actor_for(env), tmp_path)
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(("make", "left_out", "kind", "tensor"), OMISSIONS)
 def test_each_omission_is_found_and_named(make, left_out, kind, tensor):
     env = make(left_out)

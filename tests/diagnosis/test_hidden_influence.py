@@ -118,6 +118,7 @@ WRONG = [
 SOUND = [(LeggedGym, CountsForNothing), (Gymnasium, Scratch), (Hooked, Scratch)]
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(("kind", "body", "finding"), WRONG, ids=name_of)
 def test_the_check_names_the_tensor(kind, body, finding):
     assert_found(build(kind, body), make_actor(4), finding, f"{BUILDS[kind]}.pushes")

@@ -186,6 +186,7 @@ SOUND = [(LeggedGym, Logs), (Gymnasium, Logs), (Hooked, StepLogs), (Gymnasium, R
 SOUND += [(Hooked, EpisodeCount), (LeggedGym, EpisodeCount)]
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize(("kind", "body", "attribute"), NAMED, ids=name_of)
 def test_the_check_names_the_number(kind, body, attribute):
     env = build(kind, body, warm=2)

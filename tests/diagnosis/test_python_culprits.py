@@ -225,6 +225,7 @@ def _globals_as_before():
     TABLE.zero_()
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("kind", NAMED_ONLY)
 def test_the_culprit_is_named_with_the_line_that_reads_it(kind):
     (finding,) = check(kind(), make_actor(4)).errors

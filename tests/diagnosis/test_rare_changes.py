@@ -136,6 +136,7 @@ WRONG = [
 SOUND = [(LeggedGym, RegisteredCommand), (Gymnasium, SetToTheSame), (Managed, ForTheRewardAlone)]
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize(("kind", "body", "finding"), WRONG, ids=name_of)
 def test_the_check_names_what_moves(kind, body, finding):
     assert_found(build(kind, body), make_actor(4), finding, f"{BUILDS[kind]}.command")

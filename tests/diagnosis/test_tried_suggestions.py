@@ -159,6 +159,7 @@ MENDED: dict[str, tuple[type[Robot], Any, str]] = {
 }
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("name", MENDED)
 def test_code_that_is_shown_mends_all_findings(name):
     kind, actor_of, code = MENDED[name]
@@ -355,6 +356,7 @@ NOT_MENDED: dict[type[Robot], tuple[Kind, str, str]] = {
 }
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("env", NOT_MENDED)
 def test_code_that_would_not_mend_a_finding_is_not_shown(env):
     kind, tensor, advice = NOT_MENDED[env]

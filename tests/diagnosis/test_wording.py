@@ -74,6 +74,7 @@ READS = {
 }
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("read", READS)
 def test_where_is_the_line_of_the_user_and_not_of_a_wrapper(library, read):
     if read == "by function" and not library.is_installed:

@@ -177,6 +177,7 @@ def test_an_update_rate_that_the_environment_gives_is_kept(given, stored, tmp_pa
     assert metadata(tmp_path)["update_rate"] == stored
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     "keys", [{}, *({"sim_dt": value} for value in (0, "0", -0.005, "fast", True, [0.005], 5e-324))]
 )

@@ -102,6 +102,7 @@ def test_the_same_file_for_old_and_new_onnxruntime(tmp_path: Path) -> None:
         versions(target_onnxruntime="1.20", opset_version=22)
 
 
+@pytest.mark.matrix(7)
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

@@ -166,6 +166,7 @@ def test_drift_of_a_memory_shows_although_it_is_seeded_again(tmp_path: Path, cap
     assert "memory.actions.out" in capsys.readouterr().out
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("every", [0, None, 1, 7])
 @pytest.mark.parametrize("kind", [Controlled, WithoutHooks])
 def test_memories_may_be_seeded_again_as_often_as_one_likes(kind, every, tmp_path: Path):

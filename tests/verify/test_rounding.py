@@ -71,7 +71,7 @@ def wrong_start_of_the_actor(env: PdRobot) -> dict[str, torch.Tensor]:
     return {name: states[name]}
 
 
-@pytest.mark.matrix(4)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("fault", [wrong_gain, swapped_joint, wrong_start, wrong_start_of_the_actor])
 @pytest.mark.parametrize(
     "robot",
@@ -203,6 +203,7 @@ def other_weights(env: PdRobot, actor: Coarse) -> None:
     next(actor.parameters()).data[0] *= -1.0
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("fault", [weaker, swapped, other_weights])
 @pytest.mark.parametrize("robot", [WEAK, STRONG], ids=str)
 def test_a_wrong_file_of_a_coarse_actor_differs(robot, fault, tmp_path: Path, capsys):

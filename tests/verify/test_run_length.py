@@ -127,6 +127,7 @@ def run(env: Walking, session: SessionWrapper, capsys: pytest.CaptureFixture[str
 # -- episodes ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix(3)
 @ALL
 @pytest.mark.parametrize("reset_every", [1, 5])
 def test_episodes_end_when_the_environment_is_reset(kind, reset_every, tmp_path: Path, capsys):
@@ -214,6 +215,7 @@ def test_the_state_of_the_actor_is_reset_with_the_environment(kind, tmp_path: Pa
 # -- steps and episodes -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix(3)
 @ALL
 @pytest.mark.parametrize(("num_steps", "made"), [(7, 7), (50, 10)])
 def test_of_steps_and_episodes_what_comes_first_ends_the_run(kind, num_steps, made, tmp_path: Path, capsys):

@@ -69,6 +69,7 @@ def output(capsys: pytest.CaptureFixture[str]) -> str:
 # -- evaluation -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("make", RESET_BY_THEMSELVES)
 def test_a_file_of_the_middle_of_an_episode_differs_after_the_first_reset(make: Make, tmp_path: Path, capsys):
     env, actor = in_the_middle_of_an_episode(make)
@@ -79,6 +80,7 @@ def test_a_file_of_the_middle_of_an_episode_differs_after_the_first_reset(make: 
     assert "memory.last_action.out" in report and "start value after the reset of the environment" in report
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("every", [None, pytest.param(1, marks=pytest.mark.expensive)])
 @pytest.mark.parametrize("make", RESET_BY_THEMSELVES)
 def test_a_file_with_the_values_of_a_reset_agrees(make: Make, every, tmp_path: Path):
@@ -87,6 +89,7 @@ def test_a_file_with_the_values_of_a_reset_agrees(make: Make, every, tmp_path: P
     assert run(env, session, reset_from_onnx_counter_steps=every)
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("make", RESETTABLE)
 def test_an_environment_that_can_be_reset_is_reset_at_the_end_of_an_episode(make: Make, tmp_path: Path, capsys):
     env, actor = in_the_middle_of_an_episode(make)
@@ -97,7 +100,7 @@ def test_an_environment_that_can_be_reset_is_reset_at_the_end_of_an_episode(make
     assert "start value after the reset of the environment" in output(capsys)
 
 
-@pytest.mark.matrix(7)
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("name", ["last_action", "filtered", "history"])
 @pytest.mark.parametrize("make", [Walking, without_hooks(Walking), Cached, without_hooks(ResetsWhenAsked)])
 def test_one_wrong_start_value_is_enough(make: Make, name, tmp_path: Path, capsys):
@@ -137,6 +140,7 @@ class OwnObservationsKept(OwnObservations):
         return self.kept if hasattr(self, "kept") else super().observations_reset()
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("every", [None, 1])
 @pytest.mark.parametrize("make", [OwnObservations, OwnObservationsKept])
 def test_a_start_that_nobody_can_see_is_incomplete_and_not_wrong(make: Make, every, tmp_path: Path, capsys):
@@ -152,6 +156,7 @@ def test_a_start_that_nobody_can_see_is_incomplete_and_not_wrong(make: Make, eve
 # -- values of a reset ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     "make",
     [
@@ -171,6 +176,7 @@ def test_values_are_those_before_the_first_observations(make: Make, tmp_path: Pa
     np.testing.assert_array_equal(starts["filtered"], np.full((1, 2), 0.25, np.float32))
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("make", [Walking, without_hooks(Walking), Resettable, GymReacher])
 def test_an_export_leaves_everything_as_it_was(make: Make, tmp_path: Path):
     env, actor = in_the_middle_of_an_episode(make)
@@ -213,6 +219,7 @@ def test_another_source_of_start_values_is_refused(wrong, tmp_path: Path):
 # -- check and strict export ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("make", [Walking, without_hooks(Cached), GymReacher, Resettable])
 def test_a_strict_export_of_the_middle_of_an_episode_is_refused(make: Make, tmp_path: Path):
     env, actor = in_the_middle_of_an_episode(make)
@@ -228,6 +235,7 @@ def test_a_strict_export_of_the_middle_of_an_episode_is_refused(make: Make, tmp_
     assert not list(tmp_path.glob("*.onnx"))
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("make", [Walking, without_hooks(Cached), GymReacher, Resettable])
 def test_a_strict_export_with_the_values_of_a_reset_is_not(make: Make, tmp_path: Path):
     env, actor = in_the_middle_of_an_episode(make)

@@ -71,6 +71,7 @@ class MemoryByMethod(PoseByMethodWithoutHooks):
         self.last.zero_()
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("kind", [PoseByMethod, PoseByMethodWithoutHooks, TorqueByMethod, MemoryByMethod])
 def test_callbacks_may_call_what_the_stages_call(kind, tmp_path: Path):
     env, actor = kind(), make_actor(4)

@@ -120,6 +120,7 @@ class WrittenOnce(Damped):
             self.last_action += 0.01
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("every", [1, 3, 9, None])
 @pytest.mark.parametrize("kind", [WrittenOnce, without_hooks(WrittenOnce)])
 def test_memories_are_compared_before_they_are_taken_from_the_environment(kind, every, tmp_path: Path, capsys):

@@ -49,6 +49,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize("name", list(FUNCTIONS))
 def test_functions_keep_their_values(name: str) -> None:
     policy = Function(name)
