@@ -238,6 +238,16 @@ class RememberingFromNothing(Remembering):
         return self.hidden * 1.0
 
 
+class FilterFromNothing(Robot):
+    """Its filter starts with the first action."""
+
+    filtered: torch.Tensor | None = None
+
+    def process_actions(self, actions):
+        self.filtered = actions.clone() if self.filtered is None else 0.5 * (self.filtered + actions)
+        self.targets[:] = self.filtered
+
+
 class Forgetting(Remembering):
     def forward(self, obs):
         self.hidden = self.linear(obs)
@@ -867,6 +877,10 @@ MENDED_BY_A_LINE = [
         Kind.MISSING_MEMORY, Robot, Robot, "actor.hidden",
         "actor(env.empty_actor_observations())\n" + line("Memory", "hidden", "actor.hidden"),
         "forward", RememberingFromNothing, Forgetting,
+    ),
+    Fault(
+        Kind.MISSING_MEMORY, FilterFromNothing, Robot, "env.filtered",
+        "env.process_actions(env.empty_actions())\n" + line("Memory", "filtered", "env.filtered"), "process_actions",
     ),
     Fault(
         Kind.PYTHON_STATE, ClassClock, ConsistentLog, "env.phase",

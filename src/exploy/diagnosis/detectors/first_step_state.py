@@ -54,7 +54,10 @@ def first_step_findings(examination: Examination) -> list[Finding]:
         late = [item for item in program.frozen_and_weights if item.name not in known]
         sensitivity = Sensitivity(program)
         suspects = [item for item in late if item.live is None and sensitivity.depends_on(item)]
-        findings = [_finding(examination, item) for item in suspects]
+    calls = [_creating_call(experiments, item) for item in suspects]
+    with experiments.trial():
+        experiments.policy_step()
+        findings = [_finding(examination, item, call) for item, call in zip(suspects, calls, strict=True)]
     constant = {item.name for item in suspects if not _depends_on_inputs(experiments, item)}
     return [finding for finding in findings if finding.tensor not in constant]
 
@@ -71,13 +74,30 @@ def _depends_on_inputs(experiments: Experiments, frozen: FrozenTensor) -> bool:
         return experiments.has_changed(frozen)
 
 
-def _finding(examination: Examination, frozen: FrozenTensor) -> Finding:
+def _creating_call(experiments: Experiments, frozen: FrozenTensor) -> str:
+    """The call after which a tensor exists, as code: the first one of a policy step."""
+    env, stages = experiments.env, experiments.stages
+    with experiments.trial():
+        observations = stages.observe()
+        if experiments.live(frozen) is not None:
+            return "env.compute_observations()"
+        actions = stages.act(observations)
+        if experiments.live(frozen) is not None:
+            return "actor(env.empty_actor_observations())"
+        env.process_actions(actions)
+        if experiments.live(frozen) is not None:
+            return "env.process_actions(env.empty_actions())"
+        return "env.process_actions(env.empty_actions())\nenv.apply_actions()"
+
+
+def _finding(examination: Examination, frozen: FrozenTensor, creating_call: str) -> Finding:
     where = "" if frozen.where == UNKNOWN else frozen.where
     values_before = examination.python_before
     warm = Experiments(examination.experiments.env, examination.experiments.actor)
     if frozen.is_written or _is_written_by_a_step(warm, frozen):
         what = "created by the first policy step and read in the next; missing at export, so the file does not have it"
-        return Finding.of(FindingKind.MISSING_MEMORY, frozen.name, what, where, _late_memory(examination, warm, frozen))
+        advice = f"{creating_call}\n{examination.suggest_memory(frozen, warm)}"
+        return Finding.of(FindingKind.MISSING_MEMORY, frozen.name, what, where, advice)
     values = [
         (attr_path, values_before[attr_path])
         for attr_path in sorted(examination.own_changes.python)
@@ -101,9 +121,3 @@ def _is_written_by_a_step(experiments: Experiments, frozen: FrozenTensor) -> boo
         after = experiments.live(frozen)
         moved = isinstance(after, torch.Tensor) and place is not None and not Geometry.of(after).same_place(place)
         return moved or experiments.has_changed(frozen)
-
-
-def _late_memory(examination: Examination, experiments: Experiments, frozen: FrozenTensor) -> str:
-    is_of_actor = frozen.name.startswith("actor")
-    first = "actor(env.empty_actor_observations())" if is_of_actor else "env.compute_observations()"
-    return f"{first}\n{examination.suggest_memory(frozen, experiments)}"
