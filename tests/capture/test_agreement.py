@@ -144,6 +144,27 @@ class NumpyMemory(TestEnvironment):
         self.array += self.noise(torch.zeros(1, 4)).numpy()
 
 
+class NumpyAtSubSteps(NumpyMemory):
+    """Reads the memory of numpy at each sub-step, writes some, and keeps some from step to step."""
+
+    def __init__(self):
+        super().__init__()
+        self.control, self.filtered = np.zeros((1, 2), np.float32), np.zeros((1, 2), np.float32)
+        self.context_manager().add_components(
+            [
+                Output("control", lambda: torch.from_numpy(self.control)),
+                Memory("filtered", lambda: torch.from_numpy(self.filtered)),
+            ]
+        )
+
+    def process_actions(self, actions):
+        super().process_actions(actions)
+        torch.as_tensor(self.filtered).lerp_(actions, 0.2)
+
+    def apply_actions(self):
+        torch.from_numpy(self.control)[:] = torch.from_numpy(self.filtered) - torch.from_numpy(self.array)[:, :2]
+
+
 @torch.jit.script
 def rotate_inverse(quaternion: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
     w = quaternion[:, 0:1]
@@ -573,6 +594,7 @@ ENVIRONMENTS = {
     "history rolled and rebound": RolledHistory,
     "boolean masks": BooleanMasks,
     "memory shared with numpy": NumpyMemory,
+    "memory shared with numpy, at sub-steps": NumpyAtSubSteps,
     "scripted maths": ScriptedMaths,
     "a torque law at sub-steps": TorqueLaw,
     "a torque law without sub-steps": lambda: TorqueLaw(decimation=1),

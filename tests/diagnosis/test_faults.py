@@ -254,6 +254,26 @@ class Forgetting(Remembering):
         return self.hidden * 1.0
 
 
+# -- changes that step() makes itself -------------------------------------------------------------------------------
+
+
+class ScalesActionsInStep(Robot):
+    def step(self, actions):
+        return super().step(0.5 * actions)
+
+
+class ClipsObservationsInStep(Robot):
+    def step(self, actions):
+        observations, done = super().step(actions)
+        return observations.clamp(-0.2, 0.2), done
+
+
+class ClipsFarFromAnyValue(Robot):
+    def step(self, actions):
+        observations, done = super().step(actions.clamp(-100, 100))
+        return observations.clamp(-100, 100), done
+
+
 # -- stale caches ---------------------------------------------------------------------------------------------------
 
 
@@ -943,6 +963,14 @@ MENDED_BY_HAND = [
     ),
     Fault(Kind.NOT_FINITE, Logarithm, ClampedLogarithm, "obs", "# guard the operation that makes it"),
     Fault(Kind.NOT_FINITE, BrokenSensor, OutOfRange, "vel", "# keep vel finite in the simulator", ""),
+    Fault(
+        Kind.WRITTEN_BY_STEP, ScalesActionsInStep, ClipsFarFromAnyValue, "actions",
+        "# change the actions in process_actions()", "step",
+    ),
+    Fault(
+        Kind.WRITTEN_BY_STEP, ClipsObservationsInStep, ClipsFarFromAnyValue, "obs",
+        "# change the observations in compute_observations()", "step",
+    ),
     Fault(Kind.CAPTURE_FAILED, Branching, Choosing, "env", "# Use torch operations instead, for example torch.where()"),
 ]  # fmt: skip
 

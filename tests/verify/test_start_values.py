@@ -153,6 +153,25 @@ def test_a_start_that_nobody_can_see_is_incomplete_and_not_wrong(make: Make, eve
     assert check(make(), actor).errors == ()
 
 
+class PairsOfPositionAndAction(Walking):
+    """Its history has pairs, of which computing observations writes one half and processing actions the other."""
+
+    def observe(self) -> torch.Tensor:
+        self.history = self.history.roll(-1, 1)
+        self.history[:, -1, :1] = self.position[:, :1]
+        return torch.cat([self.position, self.last_action, self.filtered, self.history.flatten(1)], -1)
+
+    def process_actions(self, actions: torch.Tensor) -> None:
+        super().process_actions(actions)
+        self.history[:, -1, 1:] = actions[:, :1]
+
+
+@pytest.mark.parametrize("make", [PairsOfPositionAndAction, without_hooks(PairsOfPositionAndAction)])
+def test_a_memory_that_both_observations_and_actions_write_agrees(make: Make, tmp_path: Path):
+    env, actor = in_the_middle_of_an_episode(make)
+    assert run(env, export(env, actor, tmp_path, initial_memory="reset"))
+
+
 # -- values of a reset ----------------------------------------------------------------------------------------------
 
 

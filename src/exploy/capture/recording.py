@@ -148,7 +148,8 @@ class Recording:
         return None if tensor is None else Geometry.of(tensor)
 
     def _attach(self, arguments: tuple[torch.Tensor, ...]) -> None:
-        tracer: Any = getattr(get_proxy_mode(), "tracer", None)
+        mode: Any = get_proxy_mode()
+        tracer: Any = getattr(mode, "tracer", None)
         if not isinstance(getattr(tracer, "tensor_tracker", None), WeakIdKeyDictionary):
             raise CaptureError(
                 f"torch {torch.__version__} records operations in a way that this version of exploy does not "
@@ -160,6 +161,7 @@ class Recording:
             self.tensors[self.node_of(argument)] = argument
         tracker = _RecordingTracker(self, tracer.tensor_tracker)
         tracer.tensor_tracker = tracker
+        mode.__torch_dispatch__ = _without_copies_of_shared_memory(mode.__torch_dispatch__)
         self.end_stage(ENTRY)
 
     def note(self, tensor: torch.Tensor, node: fx.Node) -> None:
@@ -248,6 +250,27 @@ class _RecordingTracker(WeakIdKeyDictionary):
     def __setitem__(self, tensor: torch.Tensor, entry: Any) -> None:
         super().__setitem__(tensor, entry)
         self._recording.note(tensor, entry.proxy.node)
+
+
+def _without_copies_of_shared_memory(dispatch: Callable[..., Any]) -> Callable[..., Any]:
+    """Make the tracer leave new tensors over the memory of others alone, as `torch.from_numpy()` returns them.
+
+    The tracer copies each new tensor, because it may be a literal that is written later. Of shared memory, a copy would
+    neither be read again at a sub-step nor be written.
+    """
+
+    def dispatched(function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        if function is torch.ops.aten.lift_fresh.default and _is_shared(args[0]):
+            return args[0]
+        return dispatch(function, types, args, kwargs or {})
+
+    return dispatched
+
+
+def _is_shared(tensor: torch.Tensor) -> bool:
+    """Whether a tensor lies in memory that torch has not allocated itself."""
+    with torch._C.DisableTorchFunction():
+        return not tensor.untyped_storage().resizable()
 
 
 class _Taint:

@@ -208,18 +208,18 @@ class EpisodeStarts:
                 self._tally.unseen[memory.output] = f"at the start after a reset: {UNSEEN_OBSERVATIONS}"
 
     def _follow_observations(self, readings: list[Reading], step: int) -> None:
-        """Compare start values with those at the first computation since the reset, and follow the later ones.
+        """Compare start values with those at the first computation since the reset.
 
-        Which one is the first is not known: the last one that finds the stored values, if any does.
+        Which one is the first is not known: the last one that finds the stored values, if any does. What later ones
+        find is taken from the environment: a policy step of the file also writes what processing actions writes.
         """
         memories = self._by_observations
         starts = [index for index, item in enumerate(readings) if self._finds_start(item, memories)]
         first = starts[-1] if starts else len(readings) - 1
         for name, memory in memories.items():
             self._compare_start(memory, readings[first].memories[name], step)
-        for reading in readings[first:-1] if memories else []:
-            results = self._file.try_policy_step(reading.inputs)
-            self._file.set_memories({name: results[memory.output] for name, memory in memories.items()})
+        if first < len(readings) - 1:
+            self._file.set_memories({name: readings[-1].memories[name] for name in memories})
 
     def _finds_start(self, reading: Reading, memories: Mapping[str, StoredMemory]) -> bool:
         tally = self._tally

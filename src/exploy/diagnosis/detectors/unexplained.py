@@ -1,5 +1,6 @@
 """The finding for differences between program and environment that no other finding explains."""
 
+from exploy.diagnosis.detectors.changed_by_step import changed_by_step_findings
 from exploy.diagnosis.detectors.python_state import iterator_findings
 from exploy.diagnosis.detectors.unwritten_connections import unwritten_connection_findings
 from exploy.diagnosis.evidence.outside_torch import launches
@@ -55,7 +56,7 @@ def kernel_findings(examination: Examination) -> list[Finding]:
     ]
 
 
-_CULPRITS = (unwritten_connection_findings, kernel_findings, iterator_findings)
+_CULPRITS = (unwritten_connection_findings, kernel_findings, iterator_findings, changed_by_step_findings)
 
 
 def _advice(examination: Examination) -> str:

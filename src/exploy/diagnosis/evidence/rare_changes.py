@@ -38,9 +38,9 @@ class SeenResets:
 def watch_resets(
     experiments: Experiments, program: Program, evidence: Evidence, values: PythonValues, within: int
 ) -> SeenResets:
-    """Reset twice in a trial, with a step between, and note frozen tensors and Python values that have changed.
+    """Reset the environment twice in a trial, and note frozen tensors and Python values that have changed.
 
-    Ends at the first reset that does not come, and at an error of the environment.
+    A step is made between the resets. Ends at the first reset that does not come, and at an error of the environment.
 
     Args:
         experiments: The environment and its actor.
