@@ -254,6 +254,33 @@ class Forgetting(Remembering):
         return self.hidden * 1.0
 
 
+# -- tensors that no attribute holds --------------------------------------------------------------------------------
+
+
+class PutTogetherByNumpy(Robot):
+    def setup(self):
+        self.height, self.speed = np.zeros((1, 2), np.float32), np.zeros((1, 2), np.float32)
+
+    def components(self):
+        inputs = [
+            Input("height", lambda: torch.from_numpy(self.height)),
+            Input("speed", lambda: torch.from_numpy(self.speed)),
+        ]
+        return [*super().components(), *inputs]
+
+    def observe(self):
+        return super().observe() + torch.from_numpy(np.concatenate([self.height, self.speed], -1))
+
+    def move(self):
+        super().move()
+        self.height += 0.1
+
+
+class PutTogetherByTorch(PutTogetherByNumpy):
+    def observe(self):
+        return Robot.observe(self) + torch.cat([torch.from_numpy(self.height), torch.from_numpy(self.speed)], -1)
+
+
 # -- changes that step() makes itself -------------------------------------------------------------------------------
 
 
@@ -963,6 +990,10 @@ MENDED_BY_HAND = [
     ),
     Fault(Kind.NOT_FINITE, Logarithm, ClampedLogarithm, "obs", "# guard the operation that makes it"),
     Fault(Kind.NOT_FINITE, BrokenSensor, OutOfRange, "vel", "# keep vel finite in the simulator", ""),
+    Fault(
+        Kind.UNEXPLAINED, PutTogetherByNumpy, PutTogetherByTorch, "obs",
+        "# compute the tensor that is read at",
+    ),
     Fault(
         Kind.WRITTEN_BY_STEP, ScalesActionsInStep, ClipsFarFromAnyValue, "actions",
         "# change the actions in process_actions()", "step",

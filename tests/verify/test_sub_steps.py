@@ -139,6 +139,14 @@ def test_what_nobody_can_see_is_not_claimed(tmp_path: Path, capsys):
     assert "agrees: the file" not in report and "differs" not in report
 
 
+@pytest.mark.parametrize(("make", "mentioned"), [(SharesNothing, 1), (Delegating, 0)])
+def test_a_check_mentions_what_it_could_not_compare(make: Build, mentioned: int):
+    diagnosis = exploy.check_environment(make(Legs(Kind.PLAIN)), make_actor(NUM_OBSERVATIONS), lower=False)
+    findings = [item for item in diagnosis.findings if item.kind is exploy.FindingKind.NOT_OBSERVED]
+    assert diagnosis.ok and len(findings) == mentioned
+    assert all("torque could not be compared with step()" in item.what for item in findings)
+
+
 def test_a_fault_that_nobody_can_see_is_not_green(tmp_path: Path, capsys):
     env = SharesNothing(Legs(Kind.COUNTS_IN_PYTHON))
     assert not agrees(env, exported(env, tmp_path))

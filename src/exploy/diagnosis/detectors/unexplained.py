@@ -1,5 +1,8 @@
 """The finding for differences between program and environment that no other finding explains."""
 
+from collections.abc import Iterable
+
+from exploy.capture.program import FrozenTensor
 from exploy.diagnosis.detectors.changed_by_step import changed_by_step_findings
 from exploy.diagnosis.detectors.python_state import iterator_findings
 from exploy.diagnosis.detectors.unwritten_connections import unwritten_connection_findings
@@ -31,6 +34,14 @@ def unexplained_findings(examination: Examination) -> list[Finding]:
     what = "the captured program and the environment differ"
     what += f", first at {different[name]}" if different else f" while the simulator is not stepped: {difference}"
     what += f"; also different: {', '.join(others)}" if others else ""
+    unnamed = (item for item in examination.program.frozen if item.live is not None)
+    held = [item for item in unnamed if _is_read_by(examination, item, different)]
+    if held:
+        advice = (
+            f"# compute the tensor that is read at {held[0].where} with torch operations, or store it in an attribute "
+            "and register it; no attribute holds it, and the file keeps its value"
+        )
+        return [Finding.of(FindingKind.UNEXPLAINED, name, what, held[0].where, advice)]
     return [Finding.of(FindingKind.UNEXPLAINED, name, what, suggestion=_advice(examination))]
 
 
@@ -71,6 +82,11 @@ def _advice(examination: Examination) -> str:
 def _reads_a_changed_constant(examination: Examination, output: str) -> bool:
     """Whether an output depends on a tensor that was declared as a constant and has changed."""
     declared = (item for item in examination.program.frozen_and_weights if item.declared is not None)
-    changed = {name for item in declared if item.name in examination.evidence.changes for name in item.buffers}
-    read = {name for step in examination.program.sources for name in (step[output].buffers if output in step else ())}
-    return bool(changed & read)
+    changed = (item for item in declared if item.name in examination.evidence.changes)
+    return any(_is_read_by(examination, item, [output]) for item in changed)
+
+
+def _is_read_by(examination: Examination, frozen: FrozenTensor, outputs: Iterable[str]) -> bool:
+    """Whether one of some outputs depends on a frozen tensor."""
+    steps = examination.program.sources
+    return any(frozen.buffers & step[output].buffers for output in outputs for step in steps if output in step)
