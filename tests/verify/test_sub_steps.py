@@ -10,6 +10,7 @@ import pytest
 import torch
 from _pytest.mark import ParameterSet
 
+from exploy.diagnosis.finding import FindingKind
 from exploy.exporter.core.evaluator import evaluate
 from exploy.exporter.core.session_wrapper import SessionWrapper
 from tests.support.checking import check
@@ -141,8 +142,8 @@ def test_what_nobody_can_see_is_not_claimed(tmp_path: Path, capsys):
 
 @pytest.mark.parametrize(("make", "mentioned"), [(SharesNothing, 1), (Delegating, 0)])
 def test_a_check_mentions_what_it_could_not_compare(make: Build, mentioned: int):
-    diagnosis = exploy.check_environment(make(Legs(Kind.PLAIN)), make_actor(NUM_OBSERVATIONS), lower=False)
-    findings = [item for item in diagnosis.findings if item.kind is exploy.FindingKind.NOT_OBSERVED]
+    diagnosis = check(make(Legs(Kind.PLAIN)), make_actor(NUM_OBSERVATIONS))
+    findings = [item for item in diagnosis.findings if item.kind is FindingKind.NOT_OBSERVED]
     assert diagnosis.ok and len(findings) == mentioned
     assert all("torque could not be compared with step()" in item.what for item in findings)
 

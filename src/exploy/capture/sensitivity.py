@@ -123,12 +123,13 @@ class Sensitivity:
             return [first]
 
     def _later_buffers(self) -> Buffers:
-        buffers: Buffers = {}
-        for frozen in self._program.frozen_and_weights:
-            for name in frozen.buffers if frozen.name in self._later else ():
-                constant = self._program.module.get_buffer(name)
-                buffers[name] = _like(torch.from_numpy(self._later[frozen.name]), constant)
-        return buffers
+        held = dict(self._program.module.named_buffers())
+        return {
+            name: _like(torch.from_numpy(self._later[frozen.name]), held[name])
+            for frozen in self._program.frozen_and_weights
+            if frozen.name in self._later
+            for name in frozen.buffers & held.keys()  # a buffer that nothing reads is not held
+        }
 
     def _results(self, values: dict[str, torch.Tensor], buffers: Buffers | None = None) -> Results:
         """Compute all results, with replaced values of some buffers and a fixed random seed."""
