@@ -125,6 +125,13 @@ def test_check_of_a_complete_environment() -> None:
     assert "No errors or warnings, ready to export" in result.stdout
 
 
+def test_check_converts_the_environment_unless_told_not_to() -> None:
+    result = run("check", f"{FACTORIES}:robot_without_file_form")
+    assert result.returncode == 1 and "no file form" in result.stdout
+    result = run("check", f"{FACTORIES}:robot_without_file_form", "--no-lower")
+    assert result.returncode == 0, result.stdout
+
+
 def test_check_names_the_culprit_and_exits_with_one() -> None:
     result = run("check", f"{FACTORIES}:forgetful_robot")
     assert result.returncode == 1

@@ -32,6 +32,16 @@ def forgetful_robot():
     return env, make_actor(13, 3)
 
 
+def robot_without_file_form():
+    """The robot with a policy that has no ONNX form."""
+
+    class Bessel(torch.nn.Module):
+        def forward(self, observations: torch.Tensor) -> torch.Tensor:
+            return torch.special.i0e(observations[:, :3])
+
+    return Robot(), Bessel()
+
+
 def moved_robot():
     """The robot in the middle of an episode."""
     env, actor = robot()
