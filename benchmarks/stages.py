@@ -21,7 +21,7 @@ CHECK: Mapping[str, Sequence[str]] = {
     "capture": ["exploy.diagnosis.check.capture", "exploy.diagnosis.check.with_starts_of_reset"],
     "standing still": ["exploy.diagnosis.check._stand_still"],
     "steps": ["exploy.diagnosis.check.step_and_watch"],
-    TO_A_RESET: ["exploy.verify.start_values.Resets._reset"],
+    TO_A_RESET: ["exploy.verify.start_values.Resets._reset", "exploy.verify.start_values.Resets.step_on"],
     "resets": ["exploy.diagnosis.check.watch_resets"],
     "long run": ["exploy.diagnosis.check.watch_long_run"],
     "trials": [

@@ -73,6 +73,27 @@ class CommandInPython(CommandAtReset):
         self.command = float(torch.rand(1, generator=self._noise))
 
 
+class CommandInPythonNowAndThen(CommandNowAndThen):
+    """A Python number that `step()` draws anew, beside a counter that no result depends on."""
+
+    def setup(self) -> None:
+        super().setup()
+        self.command = 0.5
+
+    def end_step(self) -> None:
+        self.count += 1
+        if self.count % 150 == 0:
+            self.command = float(torch.rand(1, generator=self._noise))
+
+
+class Pulse(CommandNowAndThen):
+    """A push that lasts for one step."""
+
+    def end_step(self) -> None:
+        self.count += 1
+        self.command[:] = 0.5 if self.count % 150 else 2.0
+
+
 class GainsAtReset(CommandAtReset):
     """Gains that a reset randomises."""
 
@@ -127,7 +148,11 @@ WRONG = [
     (Gymnasium, CommandAtReset, INPUT),
     (Managed, CommandAtReset, INPUT),
     (LeggedGym, CommandNowAndThen, INPUT),
+    (Managed, CommandNowAndThen, INPUT),
     (Hooked, CommandNowAndThen, INPUT),
+    (Gymnasium, CommandNowAndThen, INPUT),
+    (Managed, CommandInPythonNowAndThen, PYTHON),
+    (Managed, Pulse, INPUT),
     (Gymnasium, CommandInPython, PYTHON),
     (Managed, CommandInPython, PYTHON),
     (LeggedGym, GainsAtReset, INPUT),
@@ -136,7 +161,7 @@ WRONG = [
 SOUND = [(LeggedGym, RegisteredCommand), (Gymnasium, SetToTheSame), (Managed, ForTheRewardAlone)]
 
 
-@pytest.mark.matrix(4)
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize(("kind", "body", "finding"), WRONG, ids=name_of)
 def test_the_check_names_what_moves(kind, body, finding):
     assert_found(build(kind, body), make_actor(4), finding, f"{BUILDS[kind]}.command")
@@ -163,10 +188,25 @@ def test_a_finding_says_when_the_tensor_changed():
 
 
 def test_a_check_says_what_never_moved_and_how_long_it_looked():
-    diagnosis = check(build(Managed, CommandNowAndThen), make_actor(4))
+    diagnosis = check(build(Managed, CommandNowAndThen), make_actor(4), reset_within=60)
     (finding,) = [item for item in diagnosis.findings if item.kind is FindingKind.FROZEN]
     assert diagnosis.ok and finding.tensor == f"{BUILDS[Managed]}.command"
-    assert "never changed in 20 steps and 2 resets" in finding.what
+    assert "never changed in 80 steps and 2 resets" in finding.what
+
+
+def test_a_simulator_that_ends_after_the_steps_asked_for_is_not_at_fault():
+    class Recorded(RegisteredCommand):
+        left = 100
+
+        def end_step(self) -> None:
+            self.left -= 1
+            if self.left == 0:
+                raise StopIteration("the recording has ended")
+
+    diagnosis = check(build(Managed, Recorded), make_actor(4))
+    (finding,) = [item for item in diagnosis.findings if item.kind is FindingKind.NOT_OBSERVED]
+    assert diagnosis.ok
+    assert "raised StopIteration in step 100 (the recording has ended); what changes later was not seen" in finding.what
 
 
 def test_a_check_says_that_it_saw_no_reset():

@@ -70,7 +70,8 @@ def check_environment(
         steps: Number of policy steps to watch; 1 or more.
         allow_random: Allow the actor to draw random numbers. Use it if you export with `allow_random=True`.
         initial_memory: The start values of memories that the export will be given; see `exploy.export()`.
-        reset_within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
+        reset_within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`. As
+            many are made in all to look for rare changes, or fewer if they take more than 20 ms each.
         lower: Also convert the captured environment to ONNX, as an export does, to see that this works.
 
     Returns:

@@ -81,6 +81,11 @@ class Examination:
         stored = self.program.frozen_and_weights
         return [item for item in stored if self.roles.get(item.name) is Role.INPUT_OR_CACHE]
 
+    @property
+    def steps_watched(self) -> int:
+        """Number of policy steps that were looked at for changes."""
+        return self.evidence.steps + self.resets.steps
+
     def imports(self, attr_path: str) -> list[str]:
         """The lines that a path needs in front: imports of its module, and of enumerations among its keys.
 

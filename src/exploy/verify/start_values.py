@@ -1,5 +1,7 @@
 """The values that memories have after a reset of the environment."""
 
+import math
+import time
 from collections.abc import Callable, Collection
 
 import numpy as np
@@ -28,9 +30,9 @@ class Resets:
         written_by_observations: The names of the memories that computing observations changes.
         within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
         functions: The functions by which the environment computes observations; found here if None.
-        after_step: Called after each policy step without a reset.
+        after_step: Called after each policy step, except for one that `values()` sees end in a reset.
 
-    `steps` counts the policy steps that led to resets.
+    `steps` counts the policy steps.
     """
 
     def __init__(
@@ -65,15 +67,24 @@ class Resets:
         with observer.watching(self._functions, lambda: None), gradient_mode_of(manager):
             return self._start(observer) if self._reset(observer) else None
 
-    def leave_start(self) -> None:
-        """Make a policy step, if the next reset would make none: a memory that no reset sets back then moves on.
+    def step_on(self, steps: int, seconds: float = math.inf) -> None:
+        """Make policy steps, through resets; fewer if the time is over before.
 
         Raises:
             Exception: Whatever the environment raises.
         """
-        if has_reset(self._env):
-            with gradient_mode_of(self._env.context_manager()):
-                step_environment(self._env, self._actor(validated_tensor(self._env, "observations_reset")))
+        with gradient_mode_of(self._env.context_manager()):
+            observations = validated_tensor(self._env, "observations_reset")
+            end = time.monotonic() + seconds
+            for _ in range(steps):
+                if time.monotonic() > end:
+                    break
+                observations, done = step_environment(self._env, self._actor(observations))
+                self.steps += 1
+                self._after_step()
+                if done:
+                    self._reset_actor()
+                    observations = validated_tensor(self._env, "observations_reset")
 
     def _reset(self, observer: StepObserver) -> bool:
         if has_reset(self._env):

@@ -44,7 +44,7 @@ def _constant(frozen: FrozenTensor, what: str) -> Finding:
 
 def _watched(examination: Examination) -> str:
     """What was watched: steps and resets."""
-    steps, resets = examination.evidence.steps + examination.resets.steps, len(examination.resets.starts)
+    steps, resets = examination.steps_watched, len(examination.resets.starts)
     return f"{steps} step{'s' if steps != 1 else ''} and {resets or 'no'} reset{'s' if resets != 1 else ''}"
 
 

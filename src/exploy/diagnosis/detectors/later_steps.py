@@ -3,21 +3,27 @@
 from exploy.diagnosis.evidence.long_run import POLICY_STEPS, Deviation
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind, Severity
-from exploy.live.location import UNKNOWN
+from exploy.live.location import UNKNOWN, raising_line
 
 
 def later_findings(examination: Examination) -> list[Finding]:
     """A step that differs from the program, unless another finding explains it; must be called after the detectors."""
-    run = examination.long_run
+    run, ended_by = examination.long_run, examination.resets.ended_by
     if run.deviation is not None and run.deviation.random != UNKNOWN:
         return [_random(run.deviation)]
     if run.deviation is not None:
         return [] if _is_explained(examination, run.deviation) else [_other_code(run.deviation)]
     if run.error is None:
-        return []
+        return [] if ended_by is None else [_ended(examination, ended_by)]
     what = f"raised {type(run.error).__name__} in policy step {run.steps} without the simulator ({run.error})"
     what += f"; Python state with longer periods was not looked for (up to {POLICY_STEPS} steps otherwise)"
     return [Finding(FindingKind.NOT_OBSERVED, Severity.INFO, "env", "", what, "")]
+
+
+def _ended(examination: Examination, error: Exception) -> Finding:
+    what = f"raised {type(error).__name__} in step {examination.steps_watched + 1} ({error})"
+    what += "; what changes later was not seen"
+    return Finding(FindingKind.NOT_OBSERVED, Severity.INFO, "env.step()", raising_line(error), what, "")
 
 
 def _is_explained(examination: Examination, deviation: Deviation) -> bool:

@@ -9,12 +9,14 @@ from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.long_run import LongRun, run_pipeline_alone
 from exploy.diagnosis.evidence.pipeline_alone import OwnChanges
 from exploy.diagnosis.evidence.stepping import Evidence
+from exploy.environment.exportable_environment import has_reset
 from exploy.live.python_values import PythonValues
 from exploy.verify.frozen_watch import FrozenWatch
 from exploy.verify.start_values import Resets
 from exploy.verify.stepped import Values
 
 _RESETS = 2
+_SECONDS_PER_STEP = 0.02  # slower simulators make fewer steps
 AFTER_A_RESET = "after a reset"
 
 
@@ -27,20 +29,23 @@ class SeenResets:
         steps: Number of policy steps that led to them.
         counters: Python numbers that steps advance, and how far if a reset sets them back.
         error: What the environment raised.
+        ended_by: What the environment raised in the steps after the resets.
     """
 
     starts: list[Values] = field(default_factory=list)
     steps: int = 0
     counters: dict[str, Counter] = field(default_factory=dict)
     error: Exception | None = None
+    ended_by: Exception | None = None
 
 
 def watch_resets(
     experiments: Experiments, program: Program, evidence: Evidence, values: PythonValues, within: int
 ) -> SeenResets:
-    """Reset the environment twice in a trial, and note frozen tensors and Python values that have changed.
+    """Reset the environment twice in a trial, step on, and note frozen tensors and Python values that have changed.
 
-    A step is made between the resets. Ends at the first reset that does not come, and at an error of the environment.
+    A step is made between the resets. Then steps are made until there were `within` of them, or fewer if they are slow:
+    a command may be drawn anew every few hundred steps only. Ends at an error of the environment.
 
     Args:
         experiments: The environment and its actor.
@@ -70,11 +75,24 @@ def watch_resets(
                 if not seen.starts and resets.steps:
                     seen.counters = _bounded(seen.counters, changed, resets.steps)
                 seen.starts.append(start)
-                resets.leave_start()
+                if has_reset(experiments.env):
+                    resets.step_on(1)
         except Exception as error:
             seen.error = error
+        else:
+            seen.ended_by = _step_on(resets, within)
+            evidence.note_python(values.changed())
         seen.steps = resets.steps
     return seen
+
+
+def _step_on(resets: Resets, within: int) -> Exception | None:
+    """Make steps, and return what the environment raises."""
+    try:
+        resets.step_on(within - resets.steps, within * _SECONDS_PER_STEP)
+    except Exception as error:
+        return error
+    return None
 
 
 def _bounded(counters: dict[str, Counter], now: dict[str, object], steps: int) -> dict[str, Counter]:
