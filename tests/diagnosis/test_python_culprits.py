@@ -15,8 +15,10 @@ from exploy.diagnosis.finding import FindingKind
 from exploy.errors import NotRestoredWarning
 from exploy.exporter.core.components import Connection
 from tests.diagnosis.test_faults import Robot
+from tests.support import library_terms
 from tests.support.checking import check
 from tests.support.environments import assert_agrees, make_actor
+from tests.support.library_terms import advance
 from tests.support.pasting import paste
 
 PHASE = 0.0
@@ -101,6 +103,34 @@ class GlobalTensor(Robot):
     def move(self):
         super().move()
         TABLE.add_(0.01)
+
+
+class TermsOfALibrary(Robot):
+    """Only a list leads to the function, and only the function to the globals of its module."""
+
+    def setup(self):
+        self.terms: list[Any] = [library_terms.speed]
+
+    def observe(self):
+        return super().observe() + sum(term() for term in self.terms)
+
+    def move(self):
+        super().move()
+        advance()
+
+
+class TermObjectOfALibrary(TermsOfALibrary):
+    def setup(self):
+        self.terms = [library_terms.PhaseTerm()]
+
+
+class ModuleAsState(Robot):
+    def observe(self):
+        return super().observe() + library_terms.phase
+
+    def move(self):
+        super().move()
+        library_terms.phase += 0.01
 
 
 def current_speed():
@@ -206,6 +236,9 @@ NAMED = {
     GlobalNumber: "test_python_culprits.PHASE",
     GlobalDictionary: "test_python_culprits.GAIT['speed']",
     GlobalTensor: "test_python_culprits.TABLE",
+    TermsOfALibrary: "library_terms.speeds['walk']",
+    TermObjectOfALibrary: "library_terms.phase",
+    ModuleAsState: "library_terms.phase",
 }
 NAMED_ONLY = {
     NumpyClock: (FindingKind.PYTHON_STATE, "env.data.time", "observe"),
@@ -222,6 +255,7 @@ def _globals_as_before():
     global PHASE
     yield
     PHASE, GAIT["speed"] = 0.0, 0.0
+    library_terms.phase, library_terms.speeds["walk"] = 0.0, 0.0
     TABLE.zero_()
 
 
@@ -240,7 +274,8 @@ def test_the_culprit_is_named_and_its_lines_mend_it(kind, tmp_path: Path):
     env, actor = kind(), make_actor(4)
     diagnosis = check(env, actor)
     (finding,) = diagnosis.errors
-    assert finding.tensor == NAMED[kind] and "test_python_culprits.py" in finding.where, diagnosis
+    assert finding.tensor == NAMED[kind], diagnosis
+    assert ("library_terms.py" if "OfALibrary" in kind.__name__ else "test_python_culprits.py") in finding.where
     paste(diagnosis, env, actor)
     mended = check(env, actor)
     assert mended.ok, mended
@@ -258,3 +293,10 @@ def test_an_export_restores_globals(tmp_path: Path):
     with pytest.warns(NotRestoredWarning, match="env.ids"):
         exploy.export(env, make_actor(4), tmp_path / "policy.onnx")
     assert LOG["calls"] == before
+
+
+@pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
+def test_an_export_restores_globals_of_modules_that_only_objects_lead_to(tmp_path: Path):
+    before = library_terms.calls
+    exploy.export(TermsOfALibrary(), make_actor(4), tmp_path / "policy.onnx", strict=False)
+    assert library_terms.calls == before

@@ -92,7 +92,7 @@ def check_environment(
             modules = [exportable, *env.context_manager().modules]
         except Exception as error:
             return Diagnosis((failure(FindingKind.CAPTURE_FAILED, "env", error),), 0)
-        state = OutOfReach(live_objects(env, exportable))
+        state = OutOfReach(live_objects(env, exportable, anew=True))
         with evaluation_mode(modules):
             try:
                 program = capture(env, exportable, starts.given)

@@ -86,7 +86,7 @@ class EnvironmentSource:
         validated_decimation(self._env)
         self._env.prepare_export()
         self.inferred = InferredMemories(self._env, self._actor)
-        state = OutOfReach(live_objects(self._env, self._actor))
+        state = OutOfReach(live_objects(self._env, self._actor, anew=True))
         try:
             with evaluation_mode(self._modules()), self.inferred.taken_back_on_failure():
                 yield

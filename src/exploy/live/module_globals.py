@@ -1,19 +1,17 @@
-"""Module globals that the methods of an environment read or write, as objects that can be walked like others."""
+"""Module globals that the code of an environment reads or writes, as objects that can be walked like others."""
 
-import dis
 import enum
 import sys
 import types
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
 
 from exploy.live.attribute_reads import codes_of_class
-from exploy.live.location import is_installed, is_user_code
+from exploy.live.location import is_installed, is_internal, is_user_code
 
-_GLOBAL_READS = ("LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME")
 _RESERVED = ("env", "actor", "torch")
 _DATA_OF_LIBRARIES = (torch.Tensor, torch.nn.Module, np.ndarray, np.generic)
 _CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
@@ -44,54 +42,60 @@ class ModuleGlobals:
         return f"import {self.module.__name__} as {root}"
 
 
-_known: dict[tuple[type, ...], dict[str, ModuleGlobals]] = {}
+def globals_used_by(codes: Iterable[types.CodeType]) -> dict[str, ModuleGlobals]:
+    """The globals that some functions use, and that functions of user code use which these call.
 
-
-def globals_read_by(kinds: Iterable[type]) -> dict[str, ModuleGlobals]:
-    """The globals that methods of some classes use, and functions of the same modules that these call.
-
-    Functions, classes and modules are left out.
+    Functions and modules are left out. A global counts as used if its name appears in the code.
 
     Returns:
         One object for each module, by the first name of its paths.
     """
-    key = tuple(kinds)
-    if key not in _known:
-        _known[key] = _globals_read_by(key)
-    return _known[key]
-
-
-def _globals_read_by(kinds: tuple[type, ...]) -> dict[str, ModuleGlobals]:
-    found: dict[str, ModuleGlobals] = {}
-    files = {getattr(item, "__file__", None): item for item in list(sys.modules.values())}
-    by_module: dict[str, list[types.CodeType]] = {}
-    for code in dict.fromkeys(code for kind in kinds for code in codes_of_class(kind)):
-        module = files.get(code.co_filename)
-        if module is not None:
-            by_module.setdefault(module.__name__, []).append(code)
-    for name, codes in by_module.items():
-        module = sys.modules[name]
-        names = tuple(dict.fromkeys(_names(codes, vars(module))))
-        if names:
-            last = name.rpartition(".")[2].strip("_")
-            root = f"{last}_module" if last in _RESERVED or last in found or last.startswith("module_") else last
-            found[root] = ModuleGlobals(module, names)
-    return found
-
-
-def _names(codes: list[types.CodeType], variables: dict[str, Any]) -> Iterator[str]:
-    """Names of the globals that hold data, which some functions use, or functions that they call."""
-    queue = list(codes)
+    modules = {getattr(item, "__file__", None): item for item in list(sys.modules.values())}
+    used: dict[str, dict[str, None]] = {}
+    queue = list(dict.fromkeys(codes))
+    seen = set(queue)
     for code in queue:
-        queue += [item for item in code.co_consts if isinstance(item, types.CodeType)]
-        for instruction in dis.get_instructions(code):
-            if instruction.opname not in _GLOBAL_READS or instruction.argval not in variables:
-                continue
-            value = variables[instruction.argval]
-            if isinstance(value, types.FunctionType) and is_user_code(value.__code__) and value.__code__ not in queue:
-                queue.append(value.__code__)
-            elif _is_data(value) and not instruction.argval.startswith("__"):
-                yield instruction.argval
+        called = [item for item in code.co_consts if isinstance(item, types.CodeType)]
+        for module, name in _globals_named_in(code, modules.get(code.co_filename)):
+            value = vars(module)[name]
+            if isinstance(value, types.FunctionType):
+                called.append(value.__code__)
+            elif not name.startswith("__") and _is_data(value):
+                used.setdefault(module.__name__, {})[name] = None
+        new = [item for item in dict.fromkeys(called) if item not in seen and is_user_code(item)]
+        queue += new
+        seen.update(new)
+    return _by_root(used)
+
+
+def _globals_named_in(code: types.CodeType, module: types.ModuleType | None) -> Iterator[tuple[types.ModuleType, str]]:
+    """The globals of the function's own module and of modules of user code that it uses."""
+    if module is None:
+        return
+    variables = vars(module)
+    for name in code.co_names:
+        if name not in variables:
+            continue
+        yield module, name
+        other = variables[name]
+        if _is_user_module(other):
+            yield from ((other, attribute) for attribute in code.co_names if attribute in vars(other))
+
+
+def _is_user_module(value: object) -> TypeGuard[types.ModuleType]:
+    file = getattr(value, "__file__", None) if isinstance(value, types.ModuleType) else None
+    return isinstance(file, str) and not is_internal(file)
+
+
+def _by_root(used: dict[str, dict[str, None]]) -> dict[str, ModuleGlobals]:
+    found: dict[str, ModuleGlobals] = {}
+    for name, names in used.items():
+        last = name.rpartition(".")[2].strip("_")
+        root = last
+        if last in _RESERVED or last in found or last.startswith("module_"):
+            root = f"{last}_module" if f"{last}_module" not in found else name.replace(".", "_")
+        found[root] = ModuleGlobals(sys.modules[name], tuple(names))
+    return found
 
 
 def _is_data(value: object) -> bool:

@@ -9,10 +9,10 @@ from exploy.diagnosis.evidence.experiments import Results, same_results, split_a
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.live.attribute_paths import BOOKKEEPING
-from exploy.live.attribute_reads import codes_of_class, reading_line
+from exploy.live.attribute_reads import reading_line
 from exploy.live.geometry import Geometry, has_memory
-from exploy.live.object_graph import walk
 from exploy.live.out_of_reach import OutOfReach
+from exploy.live.reached_code import codes_reached_from
 from exploy.live.snapshot import Snapshot
 from exploy.live.stage_functions import codes_called_by
 
@@ -150,12 +150,11 @@ def iterator_findings(examination: Examination) -> list[Finding]:
 
 
 def _codes(examination: Examination) -> list[types.CodeType]:
-    """The functions that a policy step calls, then all others of the environment's classes and the actor's."""
+    """The functions that a policy step calls, then all others that environment and actor lead to."""
     experiments = examination.experiments
     with experiments.trial():
         called = codes_called_by(experiments.policy_step)
-    kinds = dict.fromkeys(type(item.value) for item in walk(experiments.roots, skip=BOOKKEEPING))
-    return [*called, *(code for kind in kinds for code in codes_of_class(kind))]
+    return [*called, *codes_reached_from(experiments.roots, skip=BOOKKEEPING)]
 
 
 def _attribute(attr_path: str) -> str:
