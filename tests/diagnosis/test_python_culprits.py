@@ -105,6 +105,24 @@ class GlobalTensor(Robot):
         TABLE.add_(0.01)
 
 
+class ClassAttribute(Robot):
+    clock: Any = 0.0
+
+    def observe(self):
+        return super().observe() + type(self).clock
+
+    def move(self):
+        super().move()
+        type(self).clock += 0.01
+
+
+class AttributeOfABase(ClassAttribute):
+    """The first assignment puts it from the base into the class itself."""
+
+    def observe(self):
+        return Robot.observe(self) + self.clock
+
+
 class TermsOfALibrary(Robot):
     """Only a list leads to the function, and only the function to the globals of its module."""
 
@@ -236,6 +254,8 @@ NAMED = {
     GlobalNumber: "test_python_culprits.PHASE",
     GlobalDictionary: "test_python_culprits.GAIT['speed']",
     GlobalTensor: "test_python_culprits.TABLE",
+    ClassAttribute: "env.clock",
+    AttributeOfABase: "env.clock",
     TermsOfALibrary: "library_terms.speeds['walk']",
     TermObjectOfALibrary: "library_terms.phase",
     ModuleAsState: "library_terms.phase",
@@ -257,6 +277,7 @@ def _globals_as_before():
     PHASE, GAIT["speed"] = 0.0, 0.0
     library_terms.phase, library_terms.speeds["walk"] = 0.0, 0.0
     TABLE.zero_()
+    ClassAttribute.clock = 0.0
 
 
 @pytest.mark.matrix(3)
@@ -293,6 +314,22 @@ def test_an_export_restores_globals(tmp_path: Path):
     with pytest.warns(NotRestoredWarning, match="env.ids"):
         exploy.export(env, make_actor(4), tmp_path / "policy.onnx")
     assert LOG["calls"] == before
+
+
+@pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
+def test_an_export_removes_class_attributes_that_it_has_added(tmp_path: Path):
+    class Counting(Robot):
+        calls = 0
+
+        def observe(self):
+            type(self).calls += 1
+            return super().observe()
+
+    class Own(Counting):
+        pass
+
+    exploy.export(Own(), make_actor(4), tmp_path / "policy.onnx", strict=False)
+    assert "calls" not in vars(Own) and Counting.calls == 0
 
 
 @pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")

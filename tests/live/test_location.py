@@ -8,7 +8,7 @@ import torch
 import exploy
 from exploy.demo.cart_pole import CartPole
 from exploy.live.location import is_internal
-from exploy.live.object_graph import data_owners
+from exploy.live.object_graph import data_places
 
 PACKAGE = Path(exploy.__file__).parent
 
@@ -35,6 +35,6 @@ def test_the_data_of_users_classes_is_state_and_that_of_exploys_own_is_not() -> 
         gain = 2.0
 
     adapter = type("Adapter", (), {"__module__": "exploy.simulators.some_simulator", "gain": 2.0})
-    assert ("gain", Mine) in data_owners(Mine)
-    assert data_owners(adapter) == (("gain", adapter),)
-    assert data_owners(exploy.Diagnosis) == ()
+    assert ("gain", Mine) in data_places(Mine)
+    assert data_places(adapter) == (("gain", adapter),)
+    assert data_places(exploy.Diagnosis) == ()

@@ -124,7 +124,13 @@ def has_slots(kind: type) -> bool:
 
 def class_data(kind: type) -> dict[str, Any]:
     """The data attributes of a user class, such as numbers, tensors and lists; no functions or descriptors."""
-    return {name: owner.__dict__[name] for name, owner in data_owners(kind) if name in owner.__dict__}
+    return {name: owner.__dict__[name] for name, owner in data_places(kind) if name in owner.__dict__}
+
+
+def class_holding(kind: type, name: str) -> type | None:
+    """The class among a class and its bases from which a data attribute comes now; None if it has no such data."""
+    owners = (owner for place, owner in reversed(data_places(kind)) if place == name and name in owner.__dict__)
+    return next(owners, None)
 
 
 def instance_dict(value: object) -> dict[str, Any]:
@@ -137,16 +143,19 @@ def instance_dict(value: object) -> dict[str, Any]:
 
 
 @cached_by_type
-def data_owners(kind: type) -> tuple[tuple[str, type], ...]:
-    """Names of the data attributes of a class, each with the class that defines it; library classes are skipped."""
+def data_places(kind: type) -> tuple[tuple[str, type], ...]:
+    """Names of the data attributes of a class, each with all classes that may define it; library classes are skipped.
+
+    Bases come first. Code may set an attribute on a class that a base defines (`type(self).t += 1`).
+    """
     owners = [owner for owner in reversed(kind.__mro__) if not _is_of_a_library(owner)]
-    found = {
-        name: owner
+    names = dict.fromkeys(
+        name
         for owner in owners
         for name, value in owner.__dict__.items()
         if not name.startswith(("__", "_abc_")) and (is_a(value, _DATA) or _is_instance_of_user(value))
-    }
-    return tuple(found.items())
+    )
+    return tuple((name, owner) for owner in owners for name in names)
 
 
 def _is_instance_of_user(value: object) -> bool:
@@ -298,7 +307,7 @@ def actual_key(value: Any, key: Any) -> Any:
 @cached_by_type
 def _is_simple(kind: type) -> bool:
     """Whether instances of a type store everything in their `__dict__`."""
-    return not (has_slots(kind) or data_owners(kind) or issubclass(kind, (*_CONTAINERS, torch.nn.Module)))
+    return not (has_slots(kind) or data_places(kind) or issubclass(kind, (*_CONTAINERS, torch.nn.Module)))
 
 
 @cached_by_type

@@ -13,7 +13,7 @@ from exploy.live.module_globals import ModuleGlobals
 from exploy.live.object_graph import (
     cached_by_type,
     class_data,
-    data_owners,
+    data_places,
     has_slots,
     instance_dict,
     is_a,
@@ -117,7 +117,7 @@ def _way_to_look(kind: type) -> Callable[[Any], dict[Any, Any]]:
         return class_data
     if issubclass(kind, BOOKKEEPING):
         return lambda holder: {}
-    return state_of if has_slots(kind) or data_owners(kind) else instance_dict
+    return state_of if has_slots(kind) or data_places(kind) else instance_dict
 
 
 def _path_of(attr_path: str, holder: object, key: Any) -> str:

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_iter
 from exploy.live.geometry import has_memory
 from exploy.live.gradient_mode import gradient_mode
 from exploy.live.module_globals import ModuleGlobals
-from exploy.live.object_graph import cached_by_type, data_owners, has_slots, instance_dict, slots_of, walk
+from exploy.live.object_graph import cached_by_type, data_places, has_slots, instance_dict, slots_of, walk
 from exploy.live.scripted_modules import restore_script_attributes, script_attributes
 
 _MISSING = object()
@@ -70,13 +70,12 @@ class Snapshot:
         self._class_data: dict[tuple[type, str], Any] = {}
         self.generators: list[np.random.Generator | np.random.RandomState | random.Random] = []
         self.kinds: dict[int, type] = {}
-        owners: dict[tuple[str, type], None] = {}
         for attr_path, value in walk(roots, closures=True):
-            self.kinds[id(type(value))] = type(value)
+            if id(type(value)) not in self.kinds:
+                self.kinds[id(type(value))] = type(value)
+                self._keep_class(attr_path, type(value))
             for saver in _savers_for(type(value)):
                 saver(self, attr_path, value)
-            owners.update(dict.fromkeys(data_owners(type(value))))
-        self._class_data.update({(owner, name): owner.__dict__.get(name) for name, owner in owners})
 
     def __enter__(self) -> "Snapshot":
         return self
@@ -157,7 +156,11 @@ class Snapshot:
             if not torch.equal(flat, content):
                 flat.copy_(content)
         for (kind, name), value in self._class_data.items():
-            if kind.__dict__.get(name) is not value:
+            if kind.__dict__.get(name, _MISSING) is value:
+                continue
+            if value is _MISSING:
+                type.__delattr__(kind, name)
+            else:
                 type.__setattr__(kind, name, value)
         for array, elements in self._arrays:
             if array.dtype.kind == "O" or not np.array_equal(array, elements, equal_nan=array.dtype.kind in "fc"):
@@ -238,7 +241,8 @@ class Snapshot:
         self._globals.append((value, value.variables))
 
     def _keep_class(self, attr_path: str, value: type) -> None:
-        self._class_data.update({(owner, name): owner.__dict__.get(name) for name, owner in data_owners(value)})
+        places = data_places(value)
+        self._class_data.update({(owner, name): owner.__dict__.get(name, _MISSING) for name, owner in places})
 
     def _keep_nothing(self, attr_path: str, value: object) -> None:
         pass

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from exploy.diagnosis.evidence.experiments import Results, same_results, split_attr_path
+from exploy.diagnosis.evidence.experiments import Results, class_that_holds, same_results, split_attr_path
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.live.attribute_paths import BOOKKEEPING
@@ -116,11 +116,18 @@ def _finding(examination: Examination, attr_path: str, after: object, where: str
     advice = "use torch operations on it (torch.where() for an if)"
     suggestion = f"# keep {attr_path} in a tensor, {advice}, and register it: {kind}(…)"
     if isinstance(before, int | float | np.number) and not isinstance(before, bool):
-        statement = f"{attr_path} = torch.tensor({attr_path})"
+        statement = f"{_target(examination, attr_path)} = torch.tensor({attr_path})"
         component = examination.suggest(kind, attr_path, with_imports=False)
         code = "\n".join([*examination.imports(attr_path), statement, component])
         suggestion = examination.or_else(code, suggestion)
     return Finding.of(FindingKind.PYTHON_STATE, attr_path, f"{what}; the file keeps {before!r}", where, suggestion)
+
+
+def _target(examination: Examination, attr_path: str) -> str:
+    """The expression to assign to: the attribute of the class, if that is where a value is."""
+    holder, key = split_attr_path(attr_path)
+    is_of_class = class_that_holds(examination.experiments.resolve(holder), key) is not None
+    return f"type({holder}).{key}" if is_of_class else attr_path
 
 
 def iterator_findings(examination: Examination) -> list[Finding]:

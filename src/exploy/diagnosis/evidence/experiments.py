@@ -20,7 +20,15 @@ from exploy.environment.tensor_copies import to_numpy
 from exploy.environment.validation import step_environment, validated_tensor
 from exploy.errors import ActorError
 from exploy.live.gradient_mode import gradient_mode_of
-from exploy.live.object_graph import actual_key, instance_dict, parsed_key, resolve_in, slots_of, state_of
+from exploy.live.object_graph import (
+    actual_key,
+    class_holding,
+    instance_dict,
+    parsed_key,
+    resolve_in,
+    slots_of,
+    state_of,
+)
 from exploy.live.roots import live_objects
 from exploy.live.scripted_modules import set_script_attribute
 from exploy.live.snapshot import ProtectUnseen, Snapshot
@@ -184,8 +192,17 @@ def assign(roots: dict[str, object], attr_path: str, value: object) -> None:
         now[...] = value  # others may hold views of it
     elif isinstance(key, str) and key in slots_of(owner):
         object.__setattr__(owner, key, value)
+    elif (kind := class_that_holds(owner, key)) is not None:
+        type.__setattr__(kind, key, value)
     else:
         target[key] = value
+
+
+def class_that_holds(owner: object, key: object) -> type | None:
+    """The class that has an attribute of an object, if not the object itself has it; None for items and no data."""
+    if not isinstance(key, str) or isinstance(owner, dict) or key in instance_dict(owner):
+        return None
+    return class_holding(type(owner), key)
 
 
 def _fits(array: np.ndarray, value: object) -> bool:
