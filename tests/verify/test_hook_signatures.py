@@ -10,6 +10,7 @@ import pytest
 import torch
 from gymnasium.envs.classic_control import PendulumEnv
 
+import exploy
 from exploy.exporter.core.components import Input, Memory, Output
 from exploy.exporter.core.evaluator import evaluate
 from tests.support.environments import TestEnvironment, export, make_actor
@@ -341,6 +342,14 @@ def test_afterwards_hooks_that_do_nothing_take_their_place(kind, tmp_path: Path,
 def test_an_environment_that_calls_none_of_them_is_not_compared_at_sub_steps(tmp_path: Path, capsys):
     assert not run(NoHooks(), tmp_path)
     assert "incomplete" in capsys.readouterr().out
+
+
+def test_a_strict_export_of_such_an_environment_is_not_said_to_agree(tmp_path: Path):
+    verification = exploy.export(NoHooks(), make_actor(4), tmp_path / "policy.onnx").verification
+    assert verification.verdict == "incomplete" and verification.not_compared
+    allowed = verification.not_compared
+    again = exploy.export(NoHooks(), make_actor(4), tmp_path / "policy.onnx", allow_uncompared=allowed)
+    assert again.verification.verdict == "agrees"
 
 
 def test_a_fault_at_a_sub_step_of_a_class_of_gymnasium_is_found(tmp_path: Path, capsys):

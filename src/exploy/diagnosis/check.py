@@ -101,7 +101,7 @@ def check_environment(
                 return _without_program(env, exportable, steps, error)
             found = diagnose(env, exportable, program, steps, allow_random=allow_random, starts=starts)
             found = with_lowering(found, env, exportable, program) if lower else found
-            return Diagnosis((*found.findings, *_not_restored(state)), found.steps)
+            return found.with_findings(_not_restored(state))
 
 
 def diagnose(
@@ -144,7 +144,8 @@ def diagnose(
     examination.findings += later_findings(examination)
     examination.findings += guarded(written_by_step_findings, examination)
     examination.findings += unexplained_findings(examination)
-    return Diagnosis(tuple(with_tried_suggestions(examination)), examination.evidence.steps)
+    findings = tuple(with_tried_suggestions(examination))
+    return Diagnosis(findings, examination.evidence.steps, tuple(examination.not_compared))
 
 
 def _not_restored(state: OutOfReach) -> list[Finding]:
@@ -159,7 +160,7 @@ def with_lowering(
     """Add what lowering the program finds."""
     examination = _examination(env, actor, program)
     examination.findings += diagnosis.findings
-    return Diagnosis((*diagnosis.findings, *guarded(lowering_findings, examination)), diagnosis.steps)
+    return diagnosis.with_findings(guarded(lowering_findings, examination))
 
 
 def _examination(

@@ -1,9 +1,11 @@
 """The result of a check: findings that can be printed as a table or read in code."""
 
+import dataclasses
 import io
 import os
 import shutil
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -23,10 +25,12 @@ class Diagnosis:
     Attributes:
         findings: All findings.
         steps: Number of policy steps that were made.
+        not_compared: Outputs that no step has shown, so that they were not compared with the environment.
     """
 
     findings: tuple[Finding, ...]
     steps: int
+    not_compared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         severities, kinds = list(Severity), list(FindingKind)
@@ -48,6 +52,10 @@ class Diagnosis:
         """The suggestions of all errors and warnings, without duplicates, in the order of the findings."""
         wanted = (item.suggestion for item in self.findings if item.severity is not Severity.INFO and item.suggestion)
         return tuple(dict.fromkeys(wanted))
+
+    def with_findings(self, findings: Iterable[Finding]) -> "Diagnosis":
+        """The same diagnosis with more findings."""
+        return dataclasses.replace(self, findings=(*self.findings, *findings))
 
     def of(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of one severity."""

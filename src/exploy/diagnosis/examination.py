@@ -86,6 +86,14 @@ class Examination:
         """Number of policy steps that were looked at for changes."""
         return self.evidence.steps + self.resets.steps
 
+    @property
+    def not_compared(self) -> dict[str, str]:
+        """Outputs without random numbers that no step of the environment has shown, and why not."""
+        if self.evidence.error is not None or not self.evidence.tally.compared:
+            return {}
+        missing = self.evidence.tally.missing
+        return {name: why for name, why in missing.items() if name not in self.program.random_outputs}
+
     def imports(self, attr_path: str) -> list[str]:
         """The lines that a path needs in front: imports of its module, and of enumerations among its keys.
 

@@ -267,7 +267,9 @@ def _result(
     contract = written.contract
     ticks = contract.trace.ticks if contract.trace is not None else 0
     ports = {port.name for port in contract.outputs if port.kind != PortKind.MEMORY}
-    not_compared = tuple(name for name in contract.random_outputs if name in ports - set(allow_uncompared))
+    not_seen = source.diagnosis.not_compared if source.diagnosis is not None else ()
+    left_out = dict.fromkeys((*contract.random_outputs, *not_seen))
+    not_compared = tuple(name for name in left_out if name in ports - set(allow_uncompared))
     verification = Verification(
         options.verify_program, options.verify_environment, ticks, not_compared, source.comparisons
     )

@@ -17,7 +17,7 @@ class Verification:
         program: It was compared with the captured program and run by the controller.
         environment: It was compared with the live environment, with other values of its inputs.
         trace_ticks: Number of ticks in the trace for its self-test; 0 if it has no trace.
-        not_compared: Outputs that depend on random numbers.
+        not_compared: Outputs that depend on random numbers, or that no step of the environment has shown.
         comparisons: Number of comparisons.
     """
 

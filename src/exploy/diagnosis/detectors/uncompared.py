@@ -10,10 +10,7 @@ def uncompared_findings(examination: Examination) -> list[Finding]:
 
     An evaluation is incomplete then. The file may still be right, so this is only mentioned.
     """
-    evidence, program = examination.evidence, examination.program
-    if evidence.error is not None or not evidence.tally.compared:
-        return []
-    missing = {name: why for name, why in evidence.tally.missing.items() if name not in program.random_outputs}
+    missing = examination.not_compared
     if not missing:
         return []
     what = f"{', '.join(missing)} could not be compared with step() ({next(iter(missing.values()))})"
