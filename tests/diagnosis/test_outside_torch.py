@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+import exploy
 from exploy.diagnosis.finding import FindingKind
+from exploy.errors import VerificationError
 from exploy.exporter.core.components import Input
 from tests.diagnosis.test_faults import Robot
 from tests.support.checking import check
@@ -93,6 +95,26 @@ def test_memory_that_step_writes_is_not_accused():
 
 
 # -- Warp -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
+def test_an_export_infers_no_memory_from_it(tmp_path):
+    env = CountedByNumpy()
+    with pytest.raises(VerificationError, match=r"env\.count"):
+        exploy.export(env, make_actor(4), tmp_path / "policy.onnx", infer_memory=True, strict=False)
+    assert [item.name for item in env.context_manager().get_memory_components()] == []
+
+
+@pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
+def test_an_array_that_torch_writes_is_inferred(tmp_path):
+    class CountedByTorch(CountedByNumpy):
+        def observe(self):
+            torch.from_numpy(self.count).add_(1.0)
+            return Robot.observe(self) + torch.from_numpy(self.count)
+
+    env = CountedByTorch()
+    exploy.export(env, make_actor(4), tmp_path / "policy.onnx", infer_memory=True, strict=False)
+    assert "count" in [item.name for item in env.context_manager().get_memory_components()]
 
 
 @pytest.fixture(scope="module")

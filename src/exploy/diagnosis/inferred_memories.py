@@ -4,11 +4,13 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 
 from exploy.capture.program import Program
 from exploy.capture.sensitivity import Sensitivity
 from exploy.diagnosis.evidence.experiments import Experiments
+from exploy.diagnosis.evidence.outside_torch import written_outside_torch
 from exploy.diagnosis.evidence.pipeline_alone import changes_of_pipeline
 from exploy.diagnosis.evidence.rotation import Rotation, rotating_groups, separate
 from exploy.diagnosis.suggestion import name_from_attr_path
@@ -94,23 +96,27 @@ class InferredMemories:
     def _callback(self, attr_path: str, shared: tuple[str, ...]) -> Callable[[], torch.Tensor]:
         def callback() -> torch.Tensor:
             separate(self._experiments, shared)
-            found: torch.Tensor = self._experiments.resolve(attr_path)
-            return found
+            found: torch.Tensor | np.ndarray = self._experiments.resolve(attr_path)
+            return torch.from_numpy(found) if isinstance(found, np.ndarray) else found
 
         return callback
 
 
 def missing_memories(experiments: Experiments, program: Program) -> list[Rotation]:
-    """Frozen tensors that the pipeline changes and that results depend on, with those that move to their places."""
+    """Frozen tensors that the pipeline changes and that results depend on, with those that move to their places.
+
+    What code outside of torch writes is left out: no file could write it.
+    """
     changes = changes_of_pipeline(experiments, program, PythonValues({}))
     changed = changes.tensors
     sensitivity = Sensitivity(program)
     missing = [
-        frozen.name
+        frozen
         for frozen in program.frozen_and_weights
         if frozen.name in changed
         and frozen.declared is None
         and frozen.live is None
         and sensitivity.depends_on(frozen, changed[frozen.name] if changed[frozen.name].any() else None)
     ]
-    return rotating_groups(missing, changes.rotations)
+    outside = written_outside_torch(experiments, missing)
+    return rotating_groups([item.name for item in missing if item.name not in outside], changes.rotations)
