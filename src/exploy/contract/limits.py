@@ -3,8 +3,8 @@
 docs/contract.md lists them.
 """
 
-MAX_FILE_BYTES = 8 * 2**30
-"""Bytes of a file. ONNX files end at 2 GiB by their format."""
+MAX_FILE_BYTES = 4 * 2**30
+"""Bytes of a file. ONNX files end at 2 GiB by their format, archives at 4 GiB."""
 
 MAX_CONTRACT_BYTES = 256 * 2**20
 """Bytes of the contract. Start values of memories and the trace are the large parts."""
@@ -42,7 +42,7 @@ MAX_SUBGRAPHS = 32
 MAX_MEMBERS = 100_000
 """Members of an archive."""
 
-MAX_UNPACKED_BYTES = 8 * 2**30
+MAX_UNPACKED_BYTES = 4 * 2**30
 """Bytes of all members of an archive together, unpacked."""
 
 MAX_UNPACKED_RATIO = 100
