@@ -102,7 +102,7 @@ def _change_at(container: Any, key: Any, random: Random) -> None:
     elif kind == 1 and isinstance(container, list):
         container.append(copy.deepcopy(value))
     elif kind == 1:
-        container[random.choice(HOSTILE_TEXTS)] = value
+        container[random.choice(HOSTILE_TEXTS)] = copy.deepcopy(value)
     elif kind == 2:
         other = random.choice(list(container) if isinstance(container, dict) else range(len(container)))
         container[key], container[other] = container[other], value
@@ -110,15 +110,15 @@ def _change_at(container: Any, key: Any, random: Random) -> None:
         place = random.randrange(len(value))
         container[key] = value[:place] + chr(random.choice((0, 10, 27, 65, 0x202E, 0xD800, 0x1F600))) + value[place:]
     elif kind == 3 and isinstance(value, list):
-        container[key] = value * random.choice((2, 10, 100))
+        container[key] = [copy.deepcopy(item) for item in value * random.choice((2, 10, 100))]
     elif isinstance(value, bool) or value is None:
-        container[key] = random.choice([True, False, None, *HOSTILE_VALUES])
+        container[key] = copy.deepcopy(random.choice([True, False, None, *HOSTILE_VALUES]))
     elif isinstance(value, int | float) and kind < 7:
         container[key] = random.choice([*HOSTILE_NUMBERS, value + 1, value - 1, value * 2])
     elif isinstance(value, str) and kind < 7:
         container[key] = random.choice(HOSTILE_TEXTS)
     else:
-        container[key] = random.choice([*HOSTILE_VALUES, *HOSTILE_NUMBERS, *HOSTILE_TEXTS])
+        container[key] = copy.deepcopy(random.choice([*HOSTILE_VALUES, *HOSTILE_NUMBERS, *HOSTILE_TEXTS]))
 
 
 # -- protobuf -------------------------------------------------------------------------------------------------

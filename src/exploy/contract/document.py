@@ -23,6 +23,7 @@ from exploy.contract.parts import (
 from exploy.contract.reading import read_part
 from exploy.errors import ContractError
 from exploy.tables import Table
+from exploy.text import printable
 
 _MAJOR_VERSION = FORMAT_VERSION.split(".")[0]
 
@@ -111,7 +112,7 @@ class Contract(Part):
         rate = f"{self.hz:g} Hz" if self.hz is not None else "an unknown rate"
         steps = f"policy every {self.decimation} ticks" if self.decimation > 1 else "one rate"
         kept = f"{len(self.memories)} memories, {len(self.frozen)} frozen tensors"
-        return f"ticks at {rate}, {steps}; {kept}; backend {self.backend}\n{table}"
+        return f"ticks at {rate}, {steps}; {kept}; backend {printable(self.backend)}\n{table}"
 
     def to_json(self) -> str:
         """Return the document as it is stored. The digest comes last.

@@ -28,4 +28,4 @@ def refused(name: str, doing: str) -> Iterator[None]:
         raise ContractError(
             f"{name} cannot be {doing} ({reason}). It is damaged or was not made by exploy. Copy it again, or export "
             "it again."
-        ) from error
+        ) from (error if str(error).isprintable() else None)  # a traceback would print it as it is
