@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from exploy.text import printable
+
 
 class ExployError(Exception):
-    """Base of all errors raised by exploy."""
+    """Base of all errors raised by exploy. Its text is safe to print, whatever names it quotes."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), lines=True)
 
 
 class ComponentError(ExployError, ValueError):
@@ -28,7 +33,7 @@ class DuplicateNameError(ExployError, AssertionError, KeyError):
     """
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        return printable(str(self.args[0]), lines=True)
 
 
 class ReservedNameError(ComponentError):
@@ -91,7 +96,14 @@ class VerificationError(ExployError, RuntimeError):
     """The exported file computes different values than the captured program or the environment."""
 
 
-class FileFormatError(ExployError, ValueError):
+class _ErrorOfOneLine(ExployError):
+    """An error that quotes text of files. A line break in it cannot pretend to be another message."""
+
+    def __str__(self) -> str:
+        return super().__str__().replace("\n", " ")
+
+
+class FileFormatError(_ErrorOfOneLine, ValueError):
     """A file is not an exploy file, or does not support the requested operation."""
 
 
@@ -125,10 +137,10 @@ class Fault:
     port: str | None = None
 
     def __str__(self) -> str:
-        return f"tick {self.tick}: {self.message}"
+        return printable(f"tick {self.tick}: {self.message}")
 
 
-class FaultError(ExployError, RuntimeError):
+class FaultError(_ErrorOfOneLine, RuntimeError):
     """A guard of the controller tripped. `fault` says which. The controller is stopped until it is reset."""
 
     def __init__(self, message: str, fault: Fault):
@@ -148,7 +160,7 @@ class ThreadError(ExployError, RuntimeError):
     """A controller was used from a second thread."""
 
 
-class LogError(ExployError, ValueError):
+class LogError(_ErrorOfOneLine, ValueError):
     """A log cannot be written or read."""
 
 

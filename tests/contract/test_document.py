@@ -29,17 +29,21 @@ arrays = st_numpy.arrays(
     dtype=st.sampled_from(DTYPES), shape=st_numpy.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 )
 shapes = st.lists(st.integers(0, 9), max_size=3).map(tuple)
-ports = st.lists(st.builds(Port, st.text(), st.sampled_from(DTYPES), shapes), max_size=3).map(tuple)
-memories = st.builds(
-    StoredMemory, st.text(), st.text(), st.text(), arrays.map(encode_array), st.booleans(), st.booleans()
-)
+ports = st.lists(
+    st.builds(Port, st.text(), st.sampled_from(DTYPES), shapes), max_size=3, unique_by=lambda port: port.name
+).map(tuple)
+memories = st.lists(
+    st.builds(StoredMemory, st.text(), st.text(), st.text(), arrays.map(encode_array), st.booleans(), st.booleans()),
+    max_size=2,
+    unique_by=(lambda memory: memory.name, lambda memory: memory.input, lambda memory: memory.output),
+).map(tuple)
 frozen = st.builds(Frozen, st.text(), st.sampled_from(DTYPES), shapes, arrays.map(digest))
 contracts = st.builds(
     Contract,
     decimation=st.integers(1, 1000),
     inputs=ports,
     outputs=ports,
-    memories=st.lists(memories, max_size=2).map(tuple),
+    memories=memories,
     frozen=st.lists(frozen, max_size=2).map(tuple),
     unused_inputs=st.lists(st.text(), max_size=3).map(tuple),
     sub_step_inputs=st.dictionaries(st.text(), st.lists(st.text(), max_size=2), max_size=2),

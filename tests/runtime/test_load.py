@@ -243,7 +243,8 @@ def with_another_name(document: dict[str, Any]) -> None:
 
 
 def with_an_unknown_memory(document: dict[str, Any]) -> None:
-    document["memories"].append(dict(document["memories"][0], name="other", output="memory.other.out"))
+    other = {"name": "other", "input": "memory.other.in", "output": "memory.other.out"}
+    document["memories"].append(document["memories"][0] | other)
 
 
 def with_a_memory_of_another_shape(document: dict[str, Any]) -> None:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from exploy.cli import factory
 from exploy.cli.console import output, print_json
 from exploy.cli.exit_codes import FOUND
 from exploy.cli.initial_memory import parse
 from exploy.diagnosis.diagnosis import Diagnosis
+from exploy.text import for_rich
 
 
 def run(
@@ -47,10 +47,10 @@ def run(
 
 def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     """Print the verdict of a check, its findings and the suggested changes."""
-    console.print(escape(diagnosis.verdict), highlight=False)
+    console.print(for_rich(diagnosis.verdict, lines=True), highlight=False)
     if diagnosis.findings:
         console.print(diagnosis.table())
     if diagnosis.suggestions:
         console.print("Suggested changes:")
         for suggestion in diagnosis.suggestions:
-            console.print(escape(suggestion), soft_wrap=True, highlight=False)
+            console.print(for_rich(suggestion, lines=True), soft_wrap=True, highlight=False)

@@ -12,7 +12,7 @@ _WIDTH_WITHOUT_TERMINAL = 120
 def output() -> Console:
     """The console for results. Without a terminal it has a fixed width."""
     has_terminal = sys.stdout is not None and sys.stdout.isatty()
-    return Console() if has_terminal else Console(width=_WIDTH_WITHOUT_TERMINAL)
+    return Console(emoji=False) if has_terminal else Console(width=_WIDTH_WITHOUT_TERMINAL, emoji=False)
 
 
 def print_json(document: Any) -> None:

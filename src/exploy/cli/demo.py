@@ -5,13 +5,13 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
 from exploy.cli.console import mark, output
 from exploy.cli.exit_codes import FOUND
 from exploy.cli.factory import require_torch
+from exploy.text import for_rich
 
 _STEPS = 500
 _SECONDS = 20.0
@@ -33,7 +33,7 @@ def run(folder: Path | None) -> None:
         table.add_row(*row)
     console.print(table)
     for name in ("policy.onnx", "report.html"):
-        console.print(escape(str(folder / name)), highlight=False, soft_wrap=True)
+        console.print(for_rich(str(folder / name)), highlight=False, soft_wrap=True)
     if not is_good:
         raise typer.Exit(FOUND)
 

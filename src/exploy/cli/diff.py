@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from exploy.cli.console import output, print_json
 from exploy.cli.exit_codes import FOUND
 from exploy.runtime import Controller
+from exploy.text import for_rich
 from exploy.verify.file_diff import Change, FileDiff, compare_files
 
 
@@ -62,14 +62,14 @@ def _print(found: FileDiff) -> None:
         else:
             worst = ", ".join(f"{name} {error:.3g}" for name, error in distances.items())
             console.print(
-                f"On the {trace}, outputs differ by at most: {escape(worst)}", highlight=False, soft_wrap=True
+                f"On the {trace}, outputs differ by at most: {for_rich(worst)}", highlight=False, soft_wrap=True
             )
 
 
 def _table(changes: list[Change]) -> Table:
     table = Table("what", "old", "new")
     for change in changes:
-        table.add_row(escape(change.what), escape(_shown(change.old)), escape(_shown(change.new)))
+        table.add_row(for_rich(change.what), for_rich(_shown(change.old)), for_rich(_shown(change.new)))
     return table
 
 

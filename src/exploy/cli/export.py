@@ -6,7 +6,6 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from exploy.cli import factory
 from exploy.cli.check import print_diagnosis
@@ -17,6 +16,7 @@ from exploy.cli.inspect import ports_table
 from exploy.contract.formatting import format_rates
 from exploy.errors import OutputPathError, UnregisteredStateError
 from exploy.runtime.model_file import ModelFile
+from exploy.text import for_rich
 from exploy.verify.verdict import Verdict
 
 
@@ -60,4 +60,4 @@ def print_file(console: Console, path: Path, verified: str) -> None:
     file = ModelFile.load(path)
     console.print(ports_table(file.contract))
     made = f"{path} ({len(file.data) / 1024:.1f} KiB): {format_rates(file.contract)}"
-    console.print(escape(f"{made}; {verified}"), highlight=False, soft_wrap=True)
+    console.print(for_rich(f"{made}; {verified}"), highlight=False, soft_wrap=True)

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from exploy.cli.console import output, print_json
 from exploy.contract import Contract
 from exploy.contract.formatting import format_elements, format_rates, format_shape, format_values
 from exploy.runtime.model_file import ModelFile
+from exploy.text import for_rich
 
 
 def run(path: Path, as_json: bool) -> None:
@@ -66,7 +66,7 @@ def _print_head(console: Console, path: Path, file: ModelFile) -> None:
     table = Table.grid(padding=(0, 2))
     for name, value in rows.items():
         if value is not None:
-            table.add_row(f"[bold]{name}[/]", escape(value))
+            table.add_row(f"[bold]{name}[/]", for_rich(value))
     console.print(table)
 
 
@@ -79,12 +79,12 @@ def ports_table(contract: Contract) -> Table:
             if port.name not in memories:
                 table.add_row(
                     direction,
-                    escape(port.name),
+                    for_rich(port.name),
                     port.dtype,
-                    format_shape(port),
-                    escape(port.kind or ""),
-                    escape(port.unit or ""),
-                    escape(format_elements(port)),
+                    for_rich(format_shape(port)),
+                    for_rich(port.kind or ""),
+                    for_rich(port.unit or ""),
+                    for_rich(format_elements(port)),
                 )
     return table
 
@@ -94,15 +94,15 @@ def _print_rest(console: Console, contract: Contract) -> None:
         start = memory.initial_value()
         origin = "carried from policy step to sub-steps" if memory.carried else "registered"
         text = f"{memory.name} {start.dtype} {list(start.shape)}, starts from {format_values(start)}, {origin}"
-        console.print(f"[bold]memory[/] {escape(text)}", highlight=False, soft_wrap=True)
+        console.print(f"[bold]memory[/] {for_rich(text)}", highlight=False, soft_wrap=True)
     for frozen in contract.frozen:
         declared = f", declared as {frozen.declared}" if frozen.declared else ""
         text = f"{frozen.name} {frozen.dtype} {list(frozen.shape)}{declared}"
-        console.print(f"[bold]constant[/] {escape(text)}", highlight=False)
+        console.print(f"[bold]constant[/] {for_rich(text)}", highlight=False)
     if contract.observation_terms:
         terms = ", ".join(f"{term.name} [{term.start}:{term.stop}]" for term in contract.observation_terms)
-        console.print(f"[bold]observation[/] {escape(terms)}", highlight=False)
+        console.print(f"[bold]observation[/] {for_rich(terms)}", highlight=False)
     if contract.unused_inputs:
         console.print(
-            f"[bold]unused inputs, not in the file[/] {escape(', '.join(contract.unused_inputs))}", highlight=False
+            f"[bold]unused inputs, not in the file[/] {for_rich(', '.join(contract.unused_inputs))}", highlight=False
         )

@@ -8,6 +8,7 @@ from typing import NoReturn, TextIO
 
 from exploy.cli.exit_codes import FAILED, INTERRUPTED
 from exploy.errors import ExployError, ExployWarning
+from exploy.text import printable
 
 DEBUG = "--debug"
 
@@ -43,13 +44,13 @@ def _print_warning(
 ) -> None:
     """Print exploy warnings in one line, and other warnings in Python's format."""
     if issubclass(category, ExployWarning):
-        print(f"warning: {message}", file=sys.stderr)
+        print(f"warning: {printable(str(message), lines=True)}", file=sys.stderr)
     else:
         print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=sys.stderr)
 
 
 def _fail(message: str) -> NoReturn:
-    print("error: " + " ".join(message.split()), file=sys.stderr)
+    print("error: " + printable(" ".join(message.split())), file=sys.stderr)
     sys.exit(FAILED)
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.markup import escape
 from rich.progress import Progress
 
 from exploy.cli import factory
@@ -15,6 +14,7 @@ from exploy.report.content import Content
 from exploy.report.gather import from_environment, from_trace
 from exploy.report.page import write
 from exploy.runtime.model_file import ModelFile
+from exploy.text import for_rich
 
 
 def run(path: Path, name: str | None, target: Path, steps: int, **options: Any) -> None:
@@ -35,8 +35,10 @@ def run(path: Path, name: str | None, target: Path, steps: int, **options: Any) 
     content = from_trace(path) if name is None else _with_environment(path, name, steps, **options)
     write(content, target)
     console = output()
-    console.print(mark(content.ok, escape(content.verdict), escape(content.verdict)), highlight=False, soft_wrap=True)
-    console.print(escape(str(target)), highlight=False, soft_wrap=True)
+    console.print(
+        mark(content.ok, for_rich(content.verdict), for_rich(content.verdict)), highlight=False, soft_wrap=True
+    )
+    console.print(for_rich(str(target)), highlight=False, soft_wrap=True)
     if not content.ok:
         raise typer.Exit(EXIT_CODES[content.result] or FOUND)
 

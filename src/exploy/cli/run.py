@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import typer
-from rich.markup import escape
 
 from exploy.cli.console import output
 from exploy.cli.exit_codes import FOUND
 from exploy.runtime import Controller, replay
+from exploy.text import for_rich
 
 
 def run(path: Path, log: Path, tolerance: float) -> None:
@@ -17,6 +17,6 @@ def run(path: Path, log: Path, tolerance: float) -> None:
         ExployError: If the file or the log cannot be read, or the log does not fit the file.
     """
     result = replay(log, Controller.load(path), tolerance=tolerance)
-    output().print(escape(str(result)), highlight=False, soft_wrap=True)
+    output().print(for_rich(str(result), lines=True), highlight=False, soft_wrap=True)
     if not result.ok:
         raise typer.Exit(FOUND)

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.markup import escape
 
 from exploy.cli import factory
 from exploy.cli.console import output
@@ -12,6 +11,7 @@ from exploy.cli.exit_codes import EXIT_CODES, FOUND
 from exploy.errors import VerificationError
 from exploy.runtime import Controller
 from exploy.runtime.model_file import ModelFile
+from exploy.text import for_rich
 from exploy.verify.verdict import Verdict
 
 _RESEED_EVERY = 50
@@ -43,10 +43,10 @@ def _self_test(path: Path) -> None:
     try:
         ticks = controller.selftest()
     except VerificationError as error:
-        console.print(f"[red]differs[/]: {escape(str(error))}", highlight=False, soft_wrap=True)
+        console.print(f"[red]differs[/]: {for_rich(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(FOUND) from None
     console.print(
-        f"[green]agrees[/]: {ticks} ticks of the trace in {escape(str(path))} give the same results as torch.",
+        f"[green]agrees[/]: {ticks} ticks of the trace in {for_rich(str(path))} give the same results as torch.",
         highlight=False,
         soft_wrap=True,
     )

@@ -3,11 +3,10 @@
 import time
 from pathlib import Path
 
-from rich.markup import escape
-
 from exploy.cli.console import output
 from exploy.errors import ViewError
 from exploy.runtime.model_file import ModelFile
+from exploy.text import for_rich
 
 
 def run(path: Path, port: int, browser: bool) -> None:
@@ -27,7 +26,7 @@ def run(path: Path, port: int, browser: bool) -> None:
     except OSError as error:
         raise ViewError(f"Cannot use port {port}: {error}. Choose another port with --port.") from None
     text = f"Serving {path} at http://{host}:{number}; press Ctrl-C to stop."
-    output().print(escape(text), highlight=False, soft_wrap=True)
+    output().print(for_rich(text), highlight=False, soft_wrap=True)
     try:
         while True:
             time.sleep(1)

@@ -2,11 +2,15 @@
 
 import base64
 import hashlib
+import re
 from typing import Annotated, TypedDict
 
 import numpy as np
 
-from exploy.contract.field_schema import Constraint, Size, keywords
+from exploy.contract.field_schema import Constraint, Size, at_most, keywords, shown
+from exploy.contract.limits import MAX_DIMENSIONS
+
+_PLAIN_NAME = re.compile(r"[<=]?[a-z]{1,16}[0-9]{0,4}_?")
 
 
 class EncodedArray(TypedDict):
@@ -19,7 +23,7 @@ class EncodedArray(TypedDict):
     """
 
     dtype: str
-    shape: list[Size]
+    shape: Annotated[list[Size], at_most(MAX_DIMENSIONS)]
     data: Annotated[str, keywords(contentEncoding="base64")]
 
 
@@ -36,9 +40,7 @@ def decode_array(document: EncodedArray) -> np.ndarray:
     Raises:
         ValueError, KeyError, TypeError, OverflowError: If the document is not a valid encoded array.
     """
-    dtype = np.dtype(document["dtype"])
-    if dtype.hasobject:
-        raise ValueError(f"{document['dtype']!r} is not a numeric dtype")
+    dtype = np.dtype(_number_type(document["dtype"]))
     flat = np.frombuffer(base64.b64decode(document["data"], validate=True), dtype=dtype.newbyteorder("<"))
     return flat.reshape(document["shape"]).astype(dtype)
 
@@ -54,9 +56,10 @@ def _decodable(document: EncodedArray) -> EncodedArray:
 
 
 def _number_type(name: str) -> str:
-    dtype = np.dtype(name)
-    if dtype.kind not in "fiubc":
-        raise ValueError(f"{name!r} is not a numeric dtype")
+    """Return the name of a dtype as numpy spells it. Only plain names reach numpy, which understands much more."""
+    dtype = np.dtype(name) if _PLAIN_NAME.fullmatch(name) else None
+    if dtype is None or dtype.kind not in "fiubc":
+        raise ValueError(f"{shown(name)} is not a numeric dtype")
     return str(dtype)
 
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
-from exploy.contract.field_schema import REQUIRED, STORED, Count, Part, Seconds, keywords, matching
+from exploy.contract.field_schema import REQUIRED, STORED, Part, Seconds, between, keywords, matching, shown
+from exploy.contract.json_text import parse_json
+from exploy.contract.limits import MAX_CONTRACT_BYTES, MAX_DECIMATION, MAX_PORT_BYTES, MAX_PORTS
 from exploy.contract.parts import (
     FORMAT_VERSION,
     METADATA_KEY,
@@ -21,6 +23,7 @@ from exploy.contract.parts import (
 from exploy.contract.reading import read_part
 from exploy.errors import ContractError
 from exploy.tables import Table
+from exploy.text import printable
 
 _MAJOR_VERSION = FORMAT_VERSION.split(".")[0]
 
@@ -52,7 +55,7 @@ class Contract(Part):
             document, so it ends 2 bytes before the end of the metadata value.
     """
 
-    decimation: Count
+    decimation: Annotated[int, between(1, MAX_DECIMATION, "positive integer")]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     memories: tuple[StoredMemory, ...]
@@ -77,6 +80,28 @@ class Contract(Part):
         """Ticks per second, or None if unknown."""
         return None if self.sim_dt is None else 1 / self.sim_dt
 
+    def check(self) -> None:
+        """Check that ports and memories can be told apart by name, and that a controller can hold them.
+
+        Raises:
+            ValueError: If two inputs, outputs or memories have the same name, two memories use one port, or there are
+                too many ports or too large ones.
+        """
+        ports = (*self.inputs, *self.outputs)
+        for what, names in (
+            ("two inputs with the same name", [port.name for port in self.inputs]),
+            ("two outputs with the same name", [port.name for port in self.outputs]),
+            ("two memories with the same name", [memory.name for memory in self.memories]),
+            ("two memories of one input", [memory.input for memory in self.memories]),
+            ("two memories of one output", [memory.output for memory in self.memories]),
+        ):
+            if (name := _twice(names)) is not None:
+                raise ValueError(f"{what}: {shown(name)}")
+        if len(ports) > MAX_PORTS:
+            raise ValueError(f"{len(ports)} ports are more than {MAX_PORTS}")
+        if (size := sum(port.least_bytes for port in ports)) > MAX_PORT_BYTES:
+            raise ValueError(f"the ports have {size} bytes, which is more than {MAX_PORT_BYTES}")
+
     def __str__(self) -> str:
         rows = [("in", port) for port in self.inputs] + [("out", port) for port in self.outputs]
         table = Table("", "port", "type", "shape", "kind", "unit", "elements")
@@ -87,7 +112,7 @@ class Contract(Part):
         rate = f"{self.hz:g} Hz" if self.hz is not None else "an unknown rate"
         steps = f"policy every {self.decimation} ticks" if self.decimation > 1 else "one rate"
         kept = f"{len(self.memories)} memories, {len(self.frozen)} frozen tensors"
-        return f"ticks at {rate}, {steps}; {kept}; backend {self.backend}\n{table}"
+        return f"ticks at {rate}, {steps}; {kept}; backend {printable(self.backend)}\n{table}"
 
     def to_json(self) -> str:
         """Return the document as it is stored. The digest comes last.
@@ -104,16 +129,26 @@ class Contract(Part):
             ContractError: If it is not a contract of this major version.
         """
         try:
-            document = json.loads(text)
+            document = parse_json(text, MAX_CONTRACT_BYTES)
             _require_known_version(document)
             return read_part(cls, document)
         except ContractError:
             raise
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError) as error:
             raise ContractError(
                 f"The metadata {METADATA_KEY!r} is not a contract that this version of exploy can read "
                 f"({type(error).__name__}: {error}). Export the file again."
             ) from error
+
+
+def _twice(names: list[str]) -> str | None:
+    """The first name that occurs a second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _require_known_version(document: Any) -> None:

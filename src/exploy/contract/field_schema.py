@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints, is_typeddict
 
+from exploy.contract.limits import MAX_SECONDS, MAX_SIZE, MIN_SECONDS
+
 UNKNOWN = "unknown"
 """Name of the field that keeps the additions of a newer minor version."""
 
@@ -91,18 +93,39 @@ def matching(pattern: str, meaning: str) -> Constraint:
     return Constraint({"pattern": f"^{pattern}$"}, read)
 
 
-def _at_least(lowest: int, meaning: str) -> Constraint:
+def between(lowest: int, highest: int, meaning: str) -> Constraint:
+    """Create a constraint for integers in a range, both ends included."""
+
     def read(value: int) -> int:
-        if value < lowest:
-            raise ValueError(f"{shown(value)} is not a {meaning}")
+        if not lowest <= value <= highest:
+            limit = "" if value < lowest else f" of at most {highest}"
+            raise ValueError(f"{shown(value)} is not a {meaning}{limit}")
         return value
 
-    return Constraint({"minimum": lowest}, read)
+    return Constraint({"minimum": lowest, "maximum": highest}, read)
 
 
-def _above_zero(value: float) -> float:
-    if value <= 0:
-        raise ValueError(f"{shown(value)} is not greater than 0")
+def at_most(count: int) -> Constraint:
+    """Create a constraint on the number of items."""
+
+    def read(values: Any) -> Any:
+        if len(values) > count:
+            raise ValueError(f"{len(values)} items are more than {count}")
+        return values
+
+    return Constraint({"maxItems": count}, read)
+
+
+def _seconds(value: float) -> float:
+    if not MIN_SECONDS <= value <= MAX_SECONDS:
+        what = "greater than 0" if value <= 0 else f"between {MIN_SECONDS:g} and {MAX_SECONDS:g}"
+        raise ValueError(f"{shown(value)} is not {what}")
+    return value
+
+
+def _not_negative(value: float) -> float:
+    if value < 0:
+        raise ValueError(f"{shown(value)} is less than 0")
     return value
 
 
@@ -124,8 +147,9 @@ def _field_schema(item: "dataclasses.Field[Any]", form: Any) -> FieldSchema:
     return FieldSchema(item.name, form, required, item.metadata.get("stored", required))
 
 
-Size = Annotated[int, _at_least(0, "size")]
-Count = Annotated[int, _at_least(1, "positive integer")]
-Seconds = Annotated[float, Constraint({"exclusiveMinimum": 0}, _above_zero)]
+Size = Annotated[int, between(0, MAX_SIZE, "size")]
+Count = Annotated[int, between(1, MAX_SIZE, "positive integer")]
+Seconds = Annotated[float, Constraint({"minimum": MIN_SECONDS, "maximum": MAX_SECONDS}, _seconds)]
+NotNegative = Annotated[float, Constraint({"minimum": 0}, _not_negative)]
 NOT_EMPTY = Constraint({"minItems": 1}, _some)
 ALL_DIFFERENT = Constraint({"uniqueItems": True}, _all_different)

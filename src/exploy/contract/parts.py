@@ -8,7 +8,19 @@ from typing import Annotated, Any
 import numpy as np
 
 from exploy.contract.arrays import NumberType, StoredArray, decode_array, digest
-from exploy.contract.field_schema import ALL_DIFFERENT, NOT_EMPTY, REQUIRED, Count, Part, Size, keywords
+from exploy.contract.field_schema import (
+    ALL_DIFFERENT,
+    NOT_EMPTY,
+    REQUIRED,
+    Count,
+    NotNegative,
+    Part,
+    Size,
+    at_most,
+    between,
+    keywords,
+)
+from exploy.contract.limits import MAX_DIMENSIONS, MAX_TRACE_TICKS
 
 METADATA_KEY = "exploy.contract"
 FORMAT_VERSION = "1.0"
@@ -54,7 +66,7 @@ class Port(Part):
 
     name: str
     dtype: NumberType
-    shape: tuple[Size | str, ...]
+    shape: Annotated[tuple[Size | str, ...], at_most(MAX_DIMENSIONS)]
     kind: str | None = None
     names: Annotated[tuple[str, ...], ALL_DIFFERENT] | None = None
     unit: str | None = None
@@ -67,6 +79,11 @@ class Port(Part):
     def fixed_shape(self, sizes: Mapping[str, int] | None = None) -> tuple[int, ...]:
         """Return the shape with values for its named sizes; 1 for each size that is not given."""
         return tuple(size if isinstance(size, int) else (sizes or {}).get(size, 1) for size in self.shape)
+
+    @property
+    def least_bytes(self) -> int:
+        """Bytes of its values, with 1 for each named size."""
+        return math.prod(self.fixed_shape()) * np.dtype(self.dtype).itemsize
 
     def check(self) -> None:
         """Check that names, per-element limits and gains have the length of the last dimension.
@@ -124,7 +141,7 @@ class Frozen(Part):
 
     name: str
     dtype: NumberType
-    shape: tuple[Size, ...]
+    shape: Annotated[tuple[Size, ...], at_most(MAX_DIMENSIONS)]
     sha256: str
     elements: list[Size] | None = None
     declared: str | None = None
@@ -228,10 +245,10 @@ class GoldenTrace(Part):
         unknown: Fields that this version does not know.
     """
 
-    ticks: Count
+    ticks: Annotated[int, between(1, MAX_TRACE_TICKS, "positive integer")]
     inputs: Mapping[str, StoredArray]
     outputs: Mapping[str, StoredArray]
-    tolerance: float
+    tolerance: NotNegative
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def input_arrays(self) -> dict[str, np.ndarray]:

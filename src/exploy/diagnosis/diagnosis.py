@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from exploy.diagnosis.finding import Finding, FindingKind, Severity
+from exploy.text import for_rich
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 _USUAL_SIZE = (140, 40)
@@ -66,7 +66,7 @@ class Diagnosis:
         parts = [self.verdict]
         if self.findings:
             file = io.StringIO()
-            Console(file=file, width=width, color_system=None).print(self.table())
+            Console(file=file, width=width, color_system=None, emoji=False).print(self.table())
             parts.append(file.getvalue().rstrip("\n"))
         if self.suggestions:
             parts.append("Suggested changes:")
@@ -92,7 +92,7 @@ class Diagnosis:
         for item in self.findings:
             colour = _COLOURS[item.severity]
             cells = (item.kind, item.tensor, item.what, short_place(item.where))
-            table.add_row(f"[{colour}]{item.severity}[/]", *(escape(cell) for cell in cells))
+            table.add_row(f"[{colour}]{item.severity}[/]", *(for_rich(cell) for cell in cells))
         return table
 
 

@@ -13,7 +13,7 @@ from exploy.report.content import Content, InputHistory, OutputHistory, output_h
 from exploy.runtime.controller import Controller
 from exploy.runtime.latency import measure
 from exploy.runtime.model_file import ModelFile
-from exploy.runtime.selftest import run_ticks
+from exploy.runtime.selftest import fitting_arrays, run_ticks
 from exploy.verify.tally import Comparison, Tally
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def from_trace(path: Path) -> Content:
     trace = file.contract.trace
     if trace is None:
         raise ContractError(f"{path} has no golden trace. Also pass the environment as module:factory.")
-    inputs, expected, engine = trace.input_arrays(), trace.output_arrays(), Controller(file).new_engine()
+    engine = Controller(file).new_engine()
+    inputs, expected = fitting_arrays(trace, engine)
     seen: dict[str, Compared] = {name: [] for name in expected}
     for tick in run_ticks(engine, inputs, trace.ticks):
         for name, values in expected.items():

@@ -15,6 +15,7 @@ from exploy.diagnosis.diagnosis import short_place
 from exploy.errors import OutputPathError, ViewError
 from exploy.report.content import Content
 from exploy.report.plots import plots, shortened, shown_inputs, shown_outputs
+from exploy.text import printable
 from exploy.verify.verdict import Verdict
 
 _MAX_NAMES = 7
@@ -83,8 +84,17 @@ def _environment() -> Any:
     except ImportError as error:
         raise ViewError(f"A report needs more packages ({error}). Install them: pip install 'exploy[report]'") from None
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("exploy.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.PackageLoader("exploy.report", "."),
+        autoescape=True,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+
+
+def _shown(value: Any) -> Any:
+    """What a page shows of a value; jinja escapes it for HTML afterwards."""
+    return printable(value, lines=True) if type(value) is str else value
 
 
 @functools.cache

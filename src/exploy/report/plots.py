@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from exploy.report.content import Content, InputHistory, OutputHistory
+from exploy.text import printable
 
 _MAX_POINTS = 250
 _MAX_ELEMENTS = 4
@@ -178,5 +179,6 @@ def _number(number: float) -> float | None:
 
 
 def shortened(name: str, letters: int = _MAX_LETTERS) -> str:
-    """Shorten a name to a maximum number of letters."""
+    """Shorten a name to a maximum number of letters, all of which can be seen."""
+    name = printable(name)
     return name if len(name) <= letters else f"{name[: letters - 1]}…"

@@ -7,6 +7,7 @@ from typing import Any
 
 from exploy.errors import BackendError, ContractError
 from exploy.runtime.execution_backend import ExecutionBackend
+from exploy.runtime.file_errors import refused
 from exploy.runtime.model_file import ModelFile
 from exploy.runtime.step_runner import StepRunner
 
@@ -66,8 +67,9 @@ def open_steps(file: ModelFile, **options: Any) -> tuple[StepRunner, StepRunner]
             f"package that made it (an entry point {name!r} in {GROUP!r})."
         )
     parsed = {} if file.outline is None else {"outline": file.outline}
-    opened: tuple[StepRunner, StepRunner] = kind().open_steps(file.data, file.contract, **options, **parsed)
-    return opened
+    with refused("The file", "opened"):
+        opened: tuple[StepRunner, StepRunner] = kind().open_steps(file.data, file.contract, **options, **parsed)
+        return opened
 
 
 def register(backend: type[ExecutionBackend]) -> None:

@@ -16,6 +16,7 @@ from exploy.runtime.backends import open_steps
 from exploy.runtime.buffers import Buffers, read_only
 from exploy.runtime.element_order import order_of, reordered, validated_order
 from exploy.runtime.engine import OUTPUT, Engine
+from exploy.runtime.file_errors import refused
 from exploy.runtime.guards.fault_latch import FaultLatch
 from exploy.runtime.guards.guards import Guards, OnFault, Violation
 from exploy.runtime.guards.rate_watch import RateWatch
@@ -93,7 +94,8 @@ class Controller:
             )
         self._runners = open_steps(file, threads=threads, spinning=spinning, split=split)
         self._sizes = validated_sizes({} if sizes is None else sizes, file.contract)
-        self._engine = engine = self.new_engine()
+        with refused("The file", "prepared for its first tick"):
+            self._engine = engine = self.new_engine()
         self._released = output_arena(engine)
         self._inputs = Buffers(engine.inputs)
         released = {name: self._released.arrays[OUTPUT, name] for name in engine.outputs}

@@ -176,13 +176,14 @@ class Engine:
 
 def _validated_memories(contract: Contract, layout: Callable[[Port], Layout]) -> dict[str, np.ndarray]:
     """Return the initial value of each memory, in the shape of its ports."""
-    ports = {port.name: port for port in (*contract.inputs, *contract.outputs)}
+    inputs = {port.name: port for port in contract.inputs}
+    outputs = {port.name: port for port in contract.outputs}
     values = {}
     for memory in contract.memories:
-        if memory.output not in ports:
+        if memory.output not in outputs:
             raise _misfit(memory, f"the file has no output {memory.output!r}")
-        dtype, shape = layout(ports[memory.output])
-        read = ports.get(memory.input)
+        dtype, shape = layout(outputs[memory.output])
+        read = inputs.get(memory.input)
         if read is not None and layout(read) != (dtype, shape):
             raise _misfit(memory, f"{memory.input!r} and {memory.output!r} have different dtypes or shapes")
         initial = memory.initial_value()
@@ -192,8 +193,6 @@ def _validated_memories(contract: Contract, layout: Callable[[Port], Layout]) ->
             raise _misfit(memory, f"its initial value has shape {initial.shape}, but its port has {shape}") from None
         if initial.dtype != dtype:
             raise _misfit(memory, f"its initial value has dtype {initial.dtype}, but its port has {dtype}")
-    if len(values) != len(contract.memories):
-        raise ContractError("The contract has two memories with the same name. Export the file again.")
     return values
 
 

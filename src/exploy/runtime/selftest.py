@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from exploy.comparison import difference
-from exploy.contract import Contract
+from exploy.contract import Contract, GoldenTrace
 from exploy.errors import ContractError, VerificationError
 from exploy.runtime.engine import Engine
+from exploy.runtime.file_errors import refused
 from exploy.runtime.step_runner import StepRunner
 
 
@@ -28,9 +29,7 @@ def replay_trace(contract: Contract, runners: tuple[StepRunner, StepRunner]) -> 
             "(golden_trace=False), or a single tick is too large to store."
         )
     engine = Engine(contract, runners, {})
-    inputs, expected = trace.input_arrays(), trace.output_arrays()
-    if not _fit(inputs, engine.inputs) or set(inputs) != set(engine.inputs) or not _fit(expected, engine.outputs):
-        raise ContractError("The golden trace does not match the ports of the file. Export the file again.")
+    inputs, expected = fitting_arrays(trace, engine)
     for tick in run_ticks(engine, inputs, trace.ticks):
         for name, values in expected.items():
             found = difference(values[tick], engine.outputs[name], trace.tolerance, trace.tolerance, by_largest=True)
@@ -42,14 +41,31 @@ def replay_trace(contract: Contract, runners: tuple[StepRunner, StepRunner]) -> 
     return trace.ticks
 
 
+def fitting_arrays(trace: GoldenTrace, engine: Engine) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Return the inputs and outputs of a trace.
+
+    Raises:
+        ContractError: If they do not match the ports of the file.
+    """
+    inputs, expected = trace.input_arrays(), trace.output_arrays()
+    if not _fit(inputs, engine.inputs) or set(inputs) != set(engine.inputs) or not _fit(expected, engine.outputs):
+        raise ContractError("The golden trace does not match the ports of the file. Export the file again.")
+    return inputs, expected
+
+
 def run_ticks(engine: Engine, inputs: Mapping[str, np.ndarray], ticks: int) -> Iterator[int]:
-    """Run ticks from the initial state. Yield the number of each tick when its outputs are in the engine's buffers."""
+    """Run ticks from the initial state. Yield the number of each tick when its outputs are in the engine's buffers.
+
+    Raises:
+        ContractError: If the file cannot compute a tick.
+    """
     position = 0
     for tick in range(ticks):
         for name, values in inputs.items():
             engine.inputs[name][...] = values[tick]
         step = engine.steps[position]
-        step.run(step.binding)
+        with refused("The file", f"run on tick {tick} of a trace"):
+            step.run(step.binding)
         position = step.next
         yield tick
 

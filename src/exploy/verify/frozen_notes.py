@@ -2,10 +2,10 @@
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 
 from exploy.contract import Frozen
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.text import for_rich
 from exploy.verify.buffer_notes import BufferNotes
 from exploy.verify.frozen_influence import changes_without_influence
 from exploy.verify.frozen_watch import FrozenWatch
@@ -50,15 +50,15 @@ class FrozenNotes:
                 continue
             advice = "" if is_running else f": {_advice(item.frozen, agrees, item.name in irrelevant)}"
             console.print(
-                f"{escape(item.name)} is frozen in the file, but changed in the environment at step {item.first_step}"
-                f"{escape(advice)}.",
+                f"{for_rich(item.name)} is frozen in the file, but changed in the environment at step {item.first_step}"
+                f"{for_rich(advice)}.",
                 soft_wrap=True,
             )
 
         for name, step in () if agrees else self._buffers.first_steps.items():
             advice = "" if is_running else ": register it as a Memory or Input, or do not change it"
             console.print(
-                f"{escape(name)} is stored in the file like a weight, but changed at step {step}{advice}.",
+                f"{for_rich(name)} is stored in the file like a weight, but changed at step {step}{advice}.",
                 soft_wrap=True,
             )
 

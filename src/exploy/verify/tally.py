@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from exploy.comparison import Difference, absolute_error, difference
+from exploy.text import for_rich
 from exploy.verify.rounding import MULTIPLE
 from exploy.verify.verdict import Verdict
 
@@ -201,7 +201,7 @@ class Tally:
 
     def print(self, console: Console, steps: int) -> None:
         """Print the verdict and a table of all outputs."""
-        console.print(escape(self.headline(steps)), highlight=False, soft_wrap=True)
+        console.print(for_rich(self.headline(steps)), highlight=False, soft_wrap=True)
         console.print(self._table())
 
     def _table(self) -> Table:
@@ -210,11 +210,11 @@ class Tally:
         for name, output in shown.items():
             left_out = f"; not compared {self.missing[name]}" if name in self.missing else ""
             row = (name, str(output.compared), f"{output.worst_error:.3g}", f"{output.result}{left_out}")
-            table.add_row(*map(escape, row))
+            table.add_row(*map(for_rich, row))
         for name in {**self.expected, **self.not_compared}:
             reason = self.missing.get(name, self.not_compared.get(name))
             if name not in shown and reason is not None:
-                table.add_row(escape(name), "0", "-", escape(f"not compared: {reason}"))
+                table.add_row(for_rich(name), "0", "-", for_rich(f"not compared: {reason}"))
         return table
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ import torch
 from exploy.backends.artifact import Artifact
 from exploy.backends.backend import Backend
 from exploy.backends.interface import Interface, interface_of
+from exploy.backends.torch.maker_traces import without_folders
 from exploy.backends.torch.programs import StepProgram, step_programs
 from exploy.capture.program import Program
 from exploy.capture.quiet_loggers import quiet_loggers
@@ -20,6 +22,10 @@ from exploy.contract import Contract
 from exploy.errors import LoweringError
 from exploy.runtime.pt2 import archive
 from exploy.runtime.pt2.steps import SIGNATURES, TorchExecution
+
+_LINE_TABLES = "enable_line_tables"
+_SOURCES = (".cpp", ".h")  # of the libraries; they name the folders of the compiler
+_LIBRARIES = (".so", ".dylib")
 
 
 class TorchExportBackend(TorchExecution, Backend):
@@ -70,6 +76,8 @@ class TorchArtifact(Artifact):
 
     @contextlib.contextmanager
     def _contents(self) -> Iterator[dict[str, Any]]:
+        for item in self._programs.values():
+            item.exported._example_inputs = None  # would be stored as a pickle
         yield {"exported_programs": {name: item.exported for name, item in self._programs.items()}}
 
 
@@ -83,13 +91,18 @@ class CompiledArtifact(TorchArtifact):
         with tempfile.TemporaryDirectory() as folder:
             for name, item in self._programs.items():
                 options = {"aot_inductor.package": True, "aot_inductor.output_path": f"{folder}/{name}"}
+                if hasattr(inductor.config.aot_inductor, _LINE_TABLES):
+                    options[f"aot_inductor.{_LINE_TABLES}"] = False
                 try:
                     with torch.no_grad():
                         module = item.exported.module(check_guards=False)
-                        files[name] = inductor.aot_compile(module, item.exported.example_inputs[0], options=options)
+                        made = inductor.aot_compile(module, item.exported.example_inputs[0], options=options)
                 except Exception as error:
                     reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
                     raise LoweringError(
                         f"AOTInductor cannot compile the program: {reason}. It needs a C++ compiler (g++)."
                     ) from error
+                files[name] = [path for path in made if not path.endswith(_SOURCES)]
+                for library in (Path(path) for path in files[name] if path.endswith(_LIBRARIES)):
+                    library.write_bytes(without_folders(library.read_bytes(), [folder]))
             yield {"aoti_files": files}

@@ -7,6 +7,7 @@ import torch
 from torch.export import ExportedProgram
 
 from exploy.backends.interface import Interface
+from exploy.backends.torch.maker_traces import forget_origin
 from exploy.capture.program import Program
 from exploy.capture.quiet_loggers import quiet_loggers
 from exploy.capture.recording import plain_torch
@@ -56,6 +57,7 @@ def _step(program: Program, outputs: list[str], *, is_sub_step: bool) -> StepPro
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise LoweringError(f"torch cannot export the captured program: {reason}") from error
+    forget_origin(exported)
     return StepProgram(exported, inputs, outputs)
 
 

@@ -48,7 +48,8 @@ class McapSink:
         self._stream = path.open("xb")
         self._writer = writer.Writer(self._stream, use_chunking=False)
         self._writer.start(profile="", library=_LIBRARY)
-        self._writer.add_metadata(_HEADER, {"header": json.dumps(dataclasses.asdict(header))})
+        described = json.dumps(dataclasses.asdict(header))
+        self._writer.add_metadata(_HEADER, {"header": described, "crc": str(zlib.crc32(described.encode()))})
         self._tick = self._channel(_TICK, "exploy.Tick", _TICK_SCHEMA, {})
         self._event = self._channel(_EVENT, "exploy.Event", _EVENT_SCHEMA, {})
         topics = {signal.name: topic for topic, signal in _topics(header).items()}
@@ -105,7 +106,7 @@ def read(path: Path) -> Log:
             for record in stream_reader.StreamReader(stream).records:
                 kind = type(record).__name__
                 if kind == "Metadata" and record.name == _HEADER:
-                    header = Header.from_document(json.loads(record.metadata["header"]))
+                    header = _header(record.metadata)
                 elif kind == "Channel":
                     topics[record.id] = record.topic
                 elif kind == "Message":
@@ -117,6 +118,18 @@ def read(path: Path) -> Log:
     if header is None:
         raise LogError(f"{path} is not a log of exploy: it has no metadata {_HEADER!r}.")
     return _log(header, messages, _is_closed(path))
+
+
+def _header(metadata: dict[str, str]) -> Header:
+    """Read the header of a log.
+
+    Raises:
+        Exception: Of any kind, if it is damaged.
+    """
+    described = metadata["header"]
+    if int(metadata["crc"]) != zlib.crc32(described.encode()):
+        raise ValueError("the header is damaged")
+    return Header.from_document(json.loads(described))
 
 
 def _log(header: Header, messages: list[tuple[str, int, int, dict[str, Any]]], is_closed: bool) -> Log:

@@ -14,6 +14,7 @@ from exploy.runtime.engine import Engine
 from exploy.runtime.logs.formats import load_log
 from exploy.runtime.logs.log import Log
 from exploy.runtime.ramp import Ramp
+from exploy.text import printable
 
 _TOLERANCE = 1e-4
 
@@ -57,7 +58,7 @@ class Replay:
             detail = f", first at tick {found.first_tick} of the log: {found.first}" if found.first else ""
             lines.append(f"  {name}: worst error {found.worst_error:.3g}{detail}")
         lines += [f"  {name}: not compared, because the file does not have it or it is random" for name in self.missing]
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
 
 def replay(log: str | Path | Log, controller: Controller, *, tolerance: float = _TOLERANCE) -> Replay:

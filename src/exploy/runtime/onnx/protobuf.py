@@ -6,8 +6,10 @@ A robot does not have the onnx package or its schema. The field numbers are thos
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+VARINT, _FIXED64, BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_VARINT_BYTES = 10
+_MAX_TAG = 2**32 - 1
+_64_BITS = 2**64 - 1
 
 
 class MalformedMessageError(ValueError):
@@ -16,12 +18,14 @@ class MalformedMessageError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a message: its number, the positions of its tag and content, and its value if that is a number."""
+    """One field of a message: its number, the positions of its tag and content, its wire type, and its value if that is
+    a number."""
 
     number: int
     tag: int
     start: int
     stop: int
+    wire_type: int
     value: int | None = None
 
 
@@ -37,19 +41,19 @@ def fields(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[Fie
         tag, position = _read_varint(data, position, end)
         number, wire_type = tag >> 3, tag & 7
         value = None
-        if wire_type == _VARINT:
+        if wire_type == VARINT:
             begin = position
             value, position = _read_varint(data, position, end)
-        elif wire_type == _BYTES:
+        elif wire_type == BYTES:
             size, begin = _read_varint(data, position, end)
             position = begin + size
         elif wire_type in (_FIXED64, _FIXED32):
             begin, position = position, position + (8 if wire_type == _FIXED64 else 4)
         else:
             raise MalformedMessageError(f"unsupported wire type {wire_type} at byte {position}")
-        if number == 0 or position > end:
+        if number == 0 or tag > _MAX_TAG or position > end:
             raise MalformedMessageError(f"invalid field that ends at byte {position} of {end}")
-        yield Field(number, whole, begin, position, value)
+        yield Field(number, whole, begin, position, wire_type, value)
 
 
 def text(data: bytes, field: Field) -> str:
@@ -66,7 +70,7 @@ def text(data: bytes, field: Field) -> str:
 
 def encoded(number: int, content: bytes) -> bytes:
     """Encode a field of bytes."""
-    return _varint(number << 3 | _BYTES) + _varint(len(content)) + content
+    return _varint(number << 3 | BYTES) + _varint(len(content)) + content
 
 
 def _read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
@@ -78,7 +82,7 @@ def _read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, position
+            return value & _64_BITS, position
     raise MalformedMessageError(f"number with more than {_MAX_VARINT_BYTES} bytes at byte {position}")
 
 

@@ -7,6 +7,9 @@ import numpy as np
 
 from exploy.contract import METADATA_KEY, Contract
 from exploy.errors import ContractError, FileFormatError
+from exploy.runtime.file_errors import refused
+from exploy.runtime.onnx.graph_checks import require_sound
+from exploy.runtime.onnx.outline import Outline
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -48,7 +51,7 @@ def open_session(
     """Open a model on the CPU. Failures are raised and never printed.
 
     Args:
-        model: The bytes of a model, or the path of its file.
+        model: The bytes of a model that was checked (see `graph_checks`), or the path of its file, which is checked.
         optimize: Let onnxruntime optimise the graph.
         optimized_path: Where to write the optimised graph; not written if None.
         threads: Number of threads that compute.
@@ -69,7 +72,7 @@ def open_session(
     options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
     if optimized_path is not None:
         options.optimized_model_filepath = str(optimized_path)
-    source = model if isinstance(model, bytes) else str(model)
+    source = model if isinstance(model, bytes) else _checked(model)
     try:
         return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:
@@ -78,6 +81,17 @@ def open_session(
             f"onnxruntime {onnxruntime.__version__} cannot load {name}: {error}. It may not be an ONNX file, or it "
             "may need a newer onnxruntime. In that case, export with a lower opset_version or ir_version."
         ) from error
+
+
+def _checked(path: Path) -> bytes:
+    """The bytes of a file that onnxruntime may get."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FileFormatError(f"Cannot read {path}: {error.strerror or error}.") from None
+    with refused(str(path), "read"):
+        require_sound(Outline.parse(data, str(path)), str(path))
+    return data
 
 
 def read_contract(session: "onnxruntime.InferenceSession") -> Contract | None:

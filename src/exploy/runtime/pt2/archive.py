@@ -3,13 +3,32 @@
 import hashlib
 import io
 import zipfile
+import zlib
 
 from exploy.contract import METADATA_KEY, NO_DIGEST, Contract
 from exploy.errors import ContractError
 from exploy.runtime.digests import require_digest
+from exploy.runtime.pt2.layout import Member, members_of
 
 _START = b"PK\x03\x04"
 _FOLDER = "extra"
+_AFTER_DIGEST = '"}'
+_CHECKSUM_BYTES = 4
+_CODE_FOLDER = "aotinductor"
+_CODE_SUFFIXES = (
+    ".so",
+    ".o",
+    ".a",
+    ".dll",
+    ".dylib",
+    ".cubin",
+    ".hsaco",
+    ".ptx",
+    ".spv",
+    ".cpp",
+    ".py",
+    ".pyc",
+)
 
 
 def is_archive(data: bytes) -> bool:
@@ -17,18 +36,42 @@ def is_archive(data: bytes) -> bool:
     return data.startswith(_START)
 
 
+def carries_code(data: bytes) -> bool:
+    """Return whether a file contains compiled code or source code, which runs with all rights when it is loaded.
+
+    Args:
+        data: The bytes of a file of any backend. ONNX files contain no code.
+
+    Raises:
+        ValueError, zipfile.BadZipFile: If it is an archive, but a damaged one.
+    """
+    if not is_archive(data):
+        return False
+    names = [member.name.casefold() for member in members_of(data)]
+    return any(_CODE_FOLDER in name.split("/")[:-1] or name.endswith(_CODE_SUFFIXES) for name in names)
+
+
 def seal(data: bytes, contract: Contract) -> bytes:
-    """Add a contract to an archive, with the digest of everything else. The archive must not have a contract yet."""
+    """Add a contract to an archive, with the digest of everything else. The archive must not have a contract yet.
+
+    Raises:
+        ContractError: If a file of this archive would be refused.
+    """
     buffer = io.BytesIO(data)
     with zipfile.ZipFile(buffer, "a") as file:
         names = file.namelist()
         folder = names[0].split("/")[0] if names and "/" in names[0] else ""
         name = "/".join(part for part in (folder, _FOLDER, METADATA_KEY) if part)
-        text = contract.to_json()
         assert contract.digest == NO_DIGEST
-        found = _digest(file, name, text)
-        file.writestr(zipfile.ZipInfo(name), _with_digest(text, found))
-    return buffer.getvalue()
+        file.writestr(zipfile.ZipInfo(name), contract.to_json())
+    sealed = bytearray(buffer.getvalue())
+    member = _contract_of(bytes(sealed), "The archive")
+    start, stop = _digest_span(member)
+    sealed[start:stop] = _digest(sealed, member).encode()
+    checksum = zlib.crc32(sealed[member.start : member.stop]).to_bytes(_CHECKSUM_BYTES, "little")
+    for place in member.checksums:
+        sealed[place : place + _CHECKSUM_BYTES] = checksum
+    return bytes(sealed)
 
 
 def read_sealed(data: bytes, name: str) -> Contract:
@@ -37,37 +80,48 @@ def read_sealed(data: bytes, name: str) -> Contract:
     Raises:
         ContractError: If the bytes are not an archive with one contract, or were changed after the export.
     """
+    member = _contract_of(data, name)
+    text = data[member.start : member.stop]
+    checksum = zlib.crc32(text).to_bytes(_CHECKSUM_BYTES, "little")
+    if any(data[place : place + _CHECKSUM_BYTES] != checksum for place in member.checksums):
+        raise ContractError(f"{name} is damaged: the checksum of its contract is wrong. Copy it again.")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as file:
-            names = file.namelist()
-            places = [item for item in names if item.split("/")[-2:] == [_FOLDER, METADATA_KEY]]
-            if len(places) != 1 or len(set(names)) != len(names):
-                raise ContractError(
-                    f"{name} is an archive with {len(places) or 'no'} contracts ({_FOLDER}/{METADATA_KEY}); a file "
-                    "made by exploy has one. Export it with exploy."
-                )
-            text = file.read(places[0]).decode()
-            contract = Contract.from_json(text)
-            found = _digest(file, places[0], text[: -len(NO_DIGEST) - 2] + NO_DIGEST + text[-2:])
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, OSError, ValueError) as error:
-        if isinstance(error, ContractError):
-            raise
-        raise ContractError(f"{name} is damaged or truncated ({error}). Copy it again, or export it again.") from None
-    require_digest(name, contract, found)
+        contract = Contract.from_json(text.decode())
+    except UnicodeDecodeError as error:
+        raise ContractError(f"The contract of {name} is damaged: {error}. Copy the file again.") from None
+    require_digest(name, contract, _digest(data, member))
     return contract
 
 
-def _digest(file: zipfile.ZipFile, contract_name: str, text: str) -> str:
-    """SHA-256 of all names and contents, and of the contract without its digest."""
+def _contract_of(data: bytes, name: str) -> Member:
+    """Find the contract: the last member."""
+    try:
+        members = members_of(data)
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise ContractError(f"{name} is damaged or truncated ({error}). Copy it again, or export it again.") from None
+    places = [member for member in members if member.name.split("/")[-2:] == [_FOLDER, METADATA_KEY]]
+    if len(places) != 1 or places[0] is not members[-1] or places[0].is_packed:
+        raise ContractError(
+            f"{name} is an archive with {len(places) or 'no'} contracts ({_FOLDER}/{METADATA_KEY}); a file made by "
+            "exploy has one, as its last member. Export it with exploy."
+        )
+    return places[0]
+
+
+def _digest_span(contract: Member) -> tuple[int, int]:
+    """Where the digest starts and stops: last in the contract."""
+    stop = contract.stop - len(_AFTER_DIGEST)
+    return stop - len(NO_DIGEST), stop
+
+
+def _digest(data: bytes | bytearray, contract: Member) -> str:
+    """SHA-256 of all bytes except the digest, and the two checksums of the contract, which depend on it."""
     result = hashlib.sha256()
-    for name in sorted(file.namelist()):
-        if name != contract_name:
-            result.update(f"{name}\0".encode())
-            result.update(hashlib.sha256(file.read(name)).digest())
-    result.update(text.encode())
+    local, central = ((place, place + _CHECKSUM_BYTES) for place in contract.checksums)
+    position = 0
+    view = memoryview(data)
+    for start, stop in (local, _digest_span(contract), central):
+        result.update(view[position:start])
+        position = stop
+    result.update(view[position:])
     return result.hexdigest()
-
-
-def _with_digest(text: str, digest: str) -> str:
-    assert text.endswith(f'"{NO_DIGEST}"}}')
-    return f'{text[: -len(NO_DIGEST) - 2]}{digest}"}}'

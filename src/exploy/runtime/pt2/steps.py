@@ -2,7 +2,6 @@
 
 import importlib
 import io
-import json
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from exploy.contract import Contract
+from exploy.contract.json_text import parse_json
+from exploy.contract.limits import MAX_CONTRACT_BYTES
 from exploy.errors import ContractError
 from exploy.runtime.execution_backend import ExecutionBackend
+from exploy.runtime.pt2.contents import require_harmless
 from exploy.runtime.step_runner import Arrays, IdleStep, StepRunner
 
 POLICY_STEP, SUB_STEP = "policy_step", "sub_step"
@@ -82,10 +84,11 @@ def open_steps(data: bytes, contract: Contract, **options: Any) -> tuple[StepRun
         ContractError: If torch is not installed, or cannot read the file.
     """
     torch = _load_torch()
+    compiled = contract.backend == "aot_inductor"
     try:
+        require_harmless(data, compiled)
         contents = _load(data, contract.backend)
-        signatures = json.loads(contents.extra_files[SIGNATURES])
-        compiled = contract.backend == "aot_inductor"
+        signatures = parse_json(contents.extra_files[SIGNATURES], MAX_CONTRACT_BYTES)
         programs = contents.aoti_runners if compiled else contents.exported_programs
         steps: list[StepRunner] = []
         for name in (POLICY_STEP, SUB_STEP):
@@ -93,6 +96,8 @@ def open_steps(data: bytes, contract: Contract, **options: Any) -> tuple[StepRun
                 function = programs[name] if compiled else programs[name].module(check_guards=False)
                 signature = signatures[name]
                 steps.append(TorchStep(function, tuple(signature["inputs"]), tuple(signature["outputs"]), torch))
+    except ContractError:
+        raise
     except Exception as error:
         made_with = contract.provenance.versions.get("torch", "of an unknown version")
         raise ContractError(
