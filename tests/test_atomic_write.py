@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,9 +130,18 @@ def test_the_next_write_removes_what_a_killed_process_left_and_nothing_of_a_live
 
 def test_a_temporary_file_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch):
     done: list[str] = []
-    real_sync, real_replace = os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (done.append("fsync"), real_sync(descriptor)))
-    monkeypatch.setattr(os, "replace", lambda old, new: (done.append("replace"), real_replace(old, new)))
+
+    def watch(name: str) -> None:
+        real = getattr(os, name)
+
+        def watched(*arguments: Any) -> Any:
+            done.append(name)
+            return real(*arguments)
+
+        monkeypatch.setattr(os, name, watched)
+
+    watch("fsync")
+    watch("replace")
     with replacing(tmp_path / "policy.onnx") as temporary:
         temporary.write_bytes(b"content")
     assert done == ["fsync", "replace", "fsync"]  # the file, then its name, then the folder

@@ -6,12 +6,12 @@ import typer
 from rich.markup import escape
 
 from exploy.cli.console import output
-from exploy.cli.exit_codes import FOUND
+from exploy.cli.exit_codes import FOUND, INCOMPLETE
 from exploy.runtime import Controller, replay
 
 
 def run(path: Path, log: Path, tolerance: float) -> None:
-    """Replay a log and print the result. Exits with 1 if outputs differ.
+    """Replay a log and print the result. Exits with 1 if outputs differ, with 3 if ticks had to be skipped.
 
     Raises:
         ExployError: If the file or the log cannot be read, or the log does not fit the file.
@@ -19,4 +19,4 @@ def run(path: Path, log: Path, tolerance: float) -> None:
     result = replay(log, Controller.load(path), tolerance=tolerance)
     output().print(escape(str(result)), highlight=False, soft_wrap=True)
     if not result.ok:
-        raise typer.Exit(FOUND)
+        raise typer.Exit(INCOMPLETE if result.agrees else FOUND)
