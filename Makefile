@@ -30,6 +30,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.export_time
 	$(BIN)/python -m benchmarks.evaluation
 	$(BIN)/python -m benchmarks.controller_latency
+	$(BIN)/python -m benchmarks.loop
 	$(BIN)/python -m benchmarks.command_line
 	$(BIN)/python -m benchmarks.backends
 

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests import onnxruntime themselves
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -221,7 +221,7 @@ def run_log(
     replay: Annotated[Path, typer.Option(help="A log that a Recorder wrote, .npz or .mcap.")],
     tolerance: Annotated[float, typer.Option(min=0.0, help="Largest allowed error of an output.")] = 1e-4,
 ) -> None:
-    """Replay the log of a robot and compare the outputs. Exit code 1 if they differ."""
+    """Replay the log of a robot and compare the outputs. Exit code 1 if they differ, 3 if ticks are missing."""
     from exploy.cli.run import run
 
     run(policy, replay, tolerance)

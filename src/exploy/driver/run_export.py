@@ -88,5 +88,5 @@ def _write(target: Path, data: bytes, debug_files: dict[str, bytes]) -> None:
     with replacing(target) as temporary:
         temporary.write_bytes(data)
         for suffix, contents in debug_files.items():
-            with replacing(target.parent / "debug" / f"{stem}{suffix}") as temporary_debug:
+            with replacing(target.parent / "debug" / f"{stem}{suffix}", durable=False) as temporary_debug:
                 temporary_debug.write_bytes(contents)

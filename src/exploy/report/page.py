@@ -32,7 +32,6 @@ def write(content: Content, path: Path) -> None:
     """
     if not path.name or path.is_dir() or (path.exists() and not path.is_file()):
         raise OutputPathError(f"Cannot write to {path}: it is not a file. Use a path such as report.html.")
-    path = path.resolve()  # replace the target of a link, not the link
     page = render(content)
     with replacing(path) as temporary:
         temporary.write_text(page, encoding="utf-8")

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnxruntime
 
 from exploy.contract import STEP_COUNT
 from exploy.errors import FileFormatError, RuntimeInputError
 from exploy.runtime.onnx.session import NUMPY_TYPES, open_session, read_contract
 
 if TYPE_CHECKING:
+    import onnxruntime
+
     from exploy.contract import Contract
     from exploy.environment.actor import ExportableActor
 
@@ -171,7 +172,7 @@ def _size(size: Any) -> int:
     return size if isinstance(size, int) else 1
 
 
-def _open_optimized(path: Path) -> onnxruntime.InferenceSession:
+def _open_optimized(path: Path) -> "onnxruntime.InferenceSession":
     """Open a file with an optimised graph, and write that graph to `debug/` if it is writable."""
     folder = path.parent / "debug"
     is_new = not folder.exists()

@@ -1,27 +1,49 @@
 """Chooses the format of a log by its file extension."""
 
+import os
 from pathlib import Path
 
-from exploy.errors import LogError
-from exploy.runtime.logs.log import Header, Log, Sink, require_new_file
+from exploy.atomic_write import linked_file
+from exploy.errors import LogError, OutputPathError
+from exploy.runtime.logs import npz
+from exploy.runtime.logs.log import Header, Log, Sink
 
 _ENDINGS = (".mcap", ".npz")
 
 
-def open_sink(path: Path, header: Header) -> Sink:
-    """Start a log.
+def new_log_path(path: str | Path) -> Path:
+    """Return where a new log is written: the absolute path, or the file that it leads to if it is a link.
 
     Raises:
-        LogError: If the extension is unknown, the file exists or cannot be written, or the format is not installed.
+        LogError: If the extension is unknown, or the log exists.
     """
+    path = Path(path)
     _check(path)
-    require_new_file(path)
+    try:
+        target = linked_file(path)
+    except OutputPathError as error:
+        raise LogError(str(error)) from None
+    for taken in (target, npz.part_of(target)):
+        if taken.exists():
+            raise LogError(f"{taken} already exists, and logs are never overwritten. Choose another name.")
+    return target
+
+
+def open_sink(path: Path, ending: str, header: Header) -> Sink:
+    """Start a log.
+
+    Args:
+        path: The file.
+        ending: The format, `.npz` or `.mcap`.
+        header: The description of the log.
+
+    Raises:
+        LogError: If the file exists or cannot be written, or the format is not installed.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".npz":
-            from exploy.runtime.logs.npz import NpzSink
-
-            return NpzSink(path, header)
+        if ending == ".npz":
+            return npz.NpzSink(path, header)
         from exploy.runtime.logs.mcap import McapSink
 
         return McapSink(path, header)
@@ -37,14 +59,13 @@ def load_log(path: str | Path) -> Log:
     """
     path = Path(path)
     _check(path)
+    target = Path(os.path.realpath(path))  # the parts of an unclosed log are next to the file, not to a link
     try:
         if path.suffix == ".npz":
-            from exploy.runtime.logs import npz
-
-            return npz.read(path)
+            return npz.read(target)
         from exploy.runtime.logs import mcap
 
-        return mcap.read(path)
+        return mcap.read(target)
     except FileNotFoundError:
         raise LogError(f"Log {path} not found.") from None
     except OSError as error:

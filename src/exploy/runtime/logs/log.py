@@ -3,13 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from exploy.errors import LogError
-
+GAP = "gap"  # the event in place of ticks that were not recorded
 _TEXTS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
@@ -46,6 +44,13 @@ class Header:
         """Inputs, then outputs."""
         return (*self.inputs, *self.outputs)
 
+    @property
+    def row_type(self) -> np.dtype:
+        """The layout of one tick: its number since the reset, start time, duration, and the values of all signals."""
+        fields: list[Any] = [(name, np.int64) for name in ("tick", "time", "duration")]
+        fields += [(f"signal {index}", item.dtype, item.shape) for index, item in enumerate(self.signals)]
+        return np.dtype(fields)
+
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Header":
         """Create a header from a dictionary made by dataclasses.asdict()."""
@@ -64,15 +69,6 @@ class Header:
         return cls(str(document["file_digest"]), int(document["decimation"]), inputs, outputs, int(document["started"]))
 
 
-class Row(NamedTuple):
-    """One tick: its number since the reset, start time, duration, and the bytes of all signals."""
-
-    tick: int
-    time: int
-    duration: int
-    values: list[bytes]
-
-
 class Event(NamedTuple):
     """An event between ticks: the number of log rows before it, its time, and its content."""
 
@@ -84,16 +80,30 @@ class Event(NamedTuple):
 class Sink(Protocol):
     """Writes a log."""
 
-    def write(self, rows: list[Row], events: list[Event]) -> None:
-        """Add ticks and events, so that they are kept even if the process is killed afterwards."""
+    def write(self, rows: np.ndarray, events: list[Event]) -> None:
+        """Add ticks, in the layout of the header, and events. They are kept if the process is killed afterwards.
+
+        Raises:
+            OSError: If they cannot be written. The log then ends with what was written before.
+        """
+
+    def sync(self) -> None:
+        """Bring everything to the disk, so that it is kept if the power fails afterwards."""
 
     def close(self) -> None:
-        """Finish the log."""
+        """Finish the log. The file is closed in any case.
+
+        Raises:
+            OSError: If it cannot be finished. What was written can still be read.
+        """
 
 
 @dataclass(frozen=True)
 class Log:
-    """A complete log. The first dimension of the arrays is the tick; times are in nanoseconds."""
+    """A log. The first dimension of the arrays is the tick; times are in nanoseconds.
+
+    `is_closed` is False if the log was not finished: the recorder was killed, or the power failed.
+    """
 
     header: Header
     tick: np.ndarray
@@ -102,6 +112,7 @@ class Log:
     inputs: dict[str, np.ndarray]
     outputs: dict[str, np.ndarray]
     events: list[Event] = field(default_factory=list)
+    is_closed: bool = True
 
     @property
     def ticks(self) -> int:
@@ -109,17 +120,12 @@ class Log:
         return len(self.tick)
 
     @classmethod
-    def of_rows(cls, header: Header, rows: list[Row], events: list[Event]) -> "Log":
-        """Create a log from rows."""
-        columns = {
-            signal.name: np.frombuffer(b"".join(row.values[index] for row in rows), dtype=signal.dtype).reshape(
-                len(rows), *signal.shape
-            )
-            for index, signal in enumerate(header.signals)
-        }
-        outputs = {signal.name: columns.pop(signal.name) for signal in header.outputs}
-        numbers = [np.array([row[field] for row in rows], dtype=np.int64) for field in range(3)]
-        return cls(header, numbers[0], numbers[1], numbers[2], columns, outputs, events)
+    def of_rows(cls, header: Header, rows: np.ndarray, events: list[Event], is_closed: bool) -> "Log":
+        """Create a log from rows in the layout of its header."""
+        columns = [np.ascontiguousarray(rows[name]) for name in header.row_type.names or ()]
+        values = dict(zip([signal.name for signal in header.inputs], columns[3:], strict=False))
+        outputs = dict(zip([signal.name for signal in header.outputs], columns[3 + len(header.inputs) :], strict=True))
+        return cls(header, columns[0], columns[1], columns[2], values, outputs, events, is_closed)
 
 
 def to_json(array: np.ndarray) -> list[Any]:
@@ -134,13 +140,3 @@ def from_json(values: list[Any], dtype: str) -> np.ndarray:
     """Restore the numbers that were given to to_json()."""
     numbers = {text: float(number) for number, text in _TEXTS.items()}
     return np.array([numbers[value] if isinstance(value, str) else value for value in values], dtype=dtype)
-
-
-def require_new_file(path: Path) -> None:
-    """Check that a log would not be overwritten.
-
-    Raises:
-        LogError: If the file exists.
-    """
-    if path.exists():
-        raise LogError(f"{path} already exists, and logs are never overwritten. Choose another name.")

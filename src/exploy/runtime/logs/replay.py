@@ -12,7 +12,7 @@ from exploy.errors import LogError
 from exploy.runtime.controller import Controller
 from exploy.runtime.engine import Engine
 from exploy.runtime.logs.formats import load_log
-from exploy.runtime.logs.log import Log
+from exploy.runtime.logs.log import GAP, Log
 from exploy.runtime.ramp import Ramp
 from exploy.text import printable
 
@@ -37,21 +37,34 @@ class Replay:
         outputs: The result for each output.
         same_file: Whether the log was recorded with exactly this file.
         missing: Outputs of the log that were not compared: the file does not have them, or they are random.
+        skipped: Number of ticks that could not be replayed: ticks before them are missing from the log.
+        is_closed: Whether the log was finished.
     """
 
     ticks: int
     outputs: dict[str, OutputReplay]
     same_file: bool
     missing: tuple[str, ...] = ()
+    skipped: int = 0
+    is_closed: bool = True
+
+    @property
+    def agrees(self) -> bool:
+        """True if ticks and outputs were compared, and those that were agree."""
+        return self.ticks > 0 and bool(self.outputs) and all(found.first is None for found in self.outputs.values())
 
     @property
     def ok(self) -> bool:
-        """True if ticks and outputs were compared, and all of them agree."""
-        return self.ticks > 0 and bool(self.outputs) and all(found.first is None for found in self.outputs.values())
+        """True if ticks and outputs were compared, all of them agree, and no tick had to be skipped."""
+        return self.agrees and not self.skipped
 
     def __str__(self) -> str:
-        verdict = "agrees" if self.ok else "DIFFERS" if self.ticks else "nothing to compare"
+        verdict = "agrees" if self.agrees else "DIFFERS" if self.ticks else "nothing to compare"
         lines = [f"{self.ticks} ticks replayed: {verdict}."]
+        if self.skipped:
+            lines.append(f"INCOMPLETE: {self.skipped} ticks were not replayed; ticks before them are not in the log.")
+        if not self.is_closed:
+            lines.append("The log was not finished: the recorder was killed, or the power failed.")
         if not self.same_file:
             lines.append("The log was recorded with another file than the one that was replayed.")
         for name, found in self.outputs.items():
@@ -80,33 +93,45 @@ def replay(log: str | Path | Log, controller: Controller, *, tolerance: float = 
     known = set(engine.outputs) - set(controller.contract.random_outputs)
     compared = {name: values for name, values in log.outputs.items() if name in known}
     found = {name: OutputReplay(0.0) for name in compared}
+    ticks = 0
     try:
         for row in _run(log, engine):
+            ticks += 1
             for name, values in compared.items():
                 found[name] = _compared(found[name], values[row], engine.outputs[name], row, tolerance)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise LogError(f"The events of the log are damaged ({type(error).__name__}: {error}).") from None
     return Replay(
-        ticks=log.ticks,
+        ticks=ticks,
         outputs=found,
         same_file=log.header.file_digest == controller.contract.digest,
         missing=tuple(name for name in log.outputs if name not in known),
+        skipped=log.ticks - ticks,
+        is_closed=log.is_closed,
     )
 
 
 def _run(log: Log, engine: Engine) -> Iterator[int]:
-    """Run tick by tick. Yield the number of each row when its outputs are in the engine's buffers."""
+    """Run tick by tick. Yield the number of each row when its outputs are in the engine's buffers.
+
+    After missing ticks, the memories of the robot are not known, so ticks are skipped until the next reset.
+    """
     position = 0
+    is_known = True
     ramps: dict[str, Ramp] = {}
     pending = list(log.events)
     for row in range(log.ticks):
         while pending and pending[0].row <= row:
             event = pending.pop(0).content
             if event.get("event") == "reset":
-                position, ramps = 0, {}
+                position, ramps, is_known = 0, {}, True
                 engine.start()
+            elif event.get("event") == GAP:
+                is_known = False
             elif event.get("event") == "ramp_in" and event["output"] in engine.outputs:
                 ramps[event["output"]] = _ramp(event, engine)
+        if not is_known:
+            continue
         for name, values in log.inputs.items():
             engine.inputs[name][...] = values[row]
         step = engine.steps[position]

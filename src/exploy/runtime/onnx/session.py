@@ -1,5 +1,6 @@
 """Opens models in onnxruntime, with clear errors if that fails."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +26,14 @@ _NO_SPINNING = {"session.intra_op.allow_spinning": "0", "session.inter_op.allow_
 
 
 def load_onnxruntime() -> Any:
-    """Import and return the onnxruntime package.
+    """Import and return the onnxruntime package, without its telemetry. Nothing else in the package imports it.
 
     Raises:
         ContractError: If it is not installed, or cannot be imported.
     """
+    allows_telemetry = os.environ.get("EXPLOY_ALLOW_TELEMETRY") == "1"
+    if not allows_telemetry:
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when onnxruntime is loaded
     try:
         import onnxruntime
     except ImportError as error:
@@ -37,6 +41,8 @@ def load_onnxruntime() -> Any:
             f"Running an exported file needs onnxruntime, which cannot be imported ({error}). "
             "Install it: pip install onnxruntime"
         ) from None
+    if not allows_telemetry and hasattr(onnxruntime, "disable_telemetry_events"):
+        onnxruntime.disable_telemetry_events()  # the program may have loaded it before
     return onnxruntime
 
 

@@ -1,0 +1,155 @@
+"""The process that writes a log, as the recorder sees it: started, fed, asked to end."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from exploy.errors import LogError
+from exploy.runtime.logs.interpreter import find_interpreter
+from exploy.runtime.logs.log import Header
+from exploy.runtime.logs.ring import DONE, FAILED, Ring, new_memory
+
+_ROWS_IN_MEMORY, _FEWEST_ROWS = 16_384, 64
+_LEAST_MEMORY, _MOST_MEMORY = 4 << 20, 64 << 20
+_START = (
+    "import json, sys; job = json.loads(sys.stdin.readline()); sys.path[:] = job['search']; "
+    "from exploy.runtime.logs.writer_process import main; main(job)"
+)
+
+
+class LogWriter:
+    """Hands records to a process of its own, which writes them to a log.
+
+    Args:
+        header: The description of the log.
+
+    Raises:
+        LogError: If there is not enough memory.
+    """
+
+    def __init__(self, header: Header):
+        self._header = header
+        size = header.row_type.itemsize
+        wanted = min(max(size * _ROWS_IN_MEMORY, _LEAST_MEMORY), _MOST_MEMORY)
+        try:
+            self._memory: int | None = new_memory(max(wanted, size * _FEWEST_ROWS))
+            self._ring = Ring(self._memory)
+        except OSError as error:
+            raise LogError(f"Cannot record: no memory for ticks that wait to be written ({error}).") from None
+        self.push = self._ring.push
+        self._process: subprocess.Popen[str] | None = None
+        self._result: str | None = None
+        self._rows_written = 0
+
+    def start(self, path: Path, ending: str) -> None:
+        """Start the process, and wait until it has opened the log.
+
+        Raises:
+            LogError: If it cannot be started, or the log cannot be written.
+        """
+        python = find_interpreter()
+        if python is None or os.name != "posix":
+            raise LogError("Recording starts a Python process, and there is no Python interpreter for this program.")
+        job = {
+            "search": sys.path,
+            "memory": self._memory,
+            "path": str(path),
+            "ending": ending,
+            "header": dataclasses.asdict(self._header),
+            "parent": os.getpid(),
+        }
+        try:
+            self._process = subprocess.Popen(
+                [python, "-P", "-c", _START],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                pass_fds=[self._memory or 0],
+                start_new_session=True,  # Ctrl-C is for the loop alone
+                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+            )
+        except OSError as error:
+            raise LogError(f"Cannot start the process that writes the log: {error.strerror or error}.") from None
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(job) + "\n")
+            self._process.stdin.flush()
+        self._wait_until_open(self._process)
+
+    def _wait_until_open(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdout is not None
+        said = ""
+        for line in process.stdout:
+            said = line.strip() or said
+            with contextlib.suppress(ValueError):
+                answer = json.loads(line)
+                if isinstance(answer, dict) and answer.get("ready"):
+                    process.stdout.close()
+                    return
+                if isinstance(answer, dict) and "refused" in answer:
+                    raise LogError(answer["refused"])
+        raise LogError(f"The process that writes the log ended at its start: {said or _how_it_ended(process.wait())}.")
+
+    @property
+    def process_id(self) -> int:
+        """The id of the process."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def rows_written(self) -> int:
+        """Number of rows in the log."""
+        return self._rows_written if self._memory is None else self._ring.rows_written
+
+    @property
+    def failure(self) -> str | None:
+        """Why the log is no longer written, or None."""
+        if self._memory is None or self._process is None:
+            return self._result
+        if self._ring.status == FAILED:
+            return self._ring.failure
+        code = self._process.poll()
+        return None if code is None or self._ring.status == DONE else _how_it_ended(code)
+
+    def close(self) -> str | None:
+        """Let the process write the rest and finish the log, and wait for it. Return why it failed, or None."""
+        assert self._process is not None and self._process.stdin is not None
+        self._ring.ask_to_close()
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        code = self._process.wait()
+        self._result = self._ring.failure if self._ring.status == FAILED else None
+        if self._result is None and self._ring.status != DONE:
+            self._result = _how_it_ended(code)
+        self.release()
+        return self._result
+
+    def release(self) -> None:
+        """Give the memory back, and end the process if the log was never opened."""
+        if self._memory is None:
+            return
+        self._rows_written = self._ring.rows_written
+        self.push = lambda record: False
+        self._ring.close()
+        os.close(self._memory)
+        self._memory = None
+        if self._process is not None:
+            for stream in (self._process.stdin, self._process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+            self._process.wait()
+
+
+def _how_it_ended(code: int) -> str:
+    try:
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+    except ValueError:
+        how = f"by signal {-code}"
+    return f"the process that writes it was ended {how}"
