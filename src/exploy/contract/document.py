@@ -72,6 +72,17 @@ class Contract(Part):
     unknown: Mapping[str, Any] = field(default_factory=dict)
     digest: Annotated[str, matching("[0-9a-f]{64}", "digest")] = field(default=NO_DIGEST, metadata=STORED)
 
+    def check(self) -> None:
+        """Check that only outputs that are not fed back say what they are left with on a stop.
+
+        Raises:
+            ValueError: If another port does.
+        """
+        fed_back = {memory.output for memory in self.memories}
+        for port in (*self.inputs, *(port for port in self.outputs if port.name in fed_back)):
+            if port.on_stop is not None:
+                raise ValueError(f"{port.name!r} has on_stop, but is not an output for the robot")
+
     @property
     def hz(self) -> float | None:
         """Ticks per second, or None if unknown."""
