@@ -45,7 +45,7 @@ def order_of(port: Port, names: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def reordered(port: Port, order: tuple[str, ...]) -> Port:
-    """Return the port with names, limits and gains in another order."""
+    """Return the port with names, limits, gains and stop values in another order."""
     index = _places(port.names, order)
 
     def moved(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -55,7 +55,8 @@ def reordered(port: Port, order: tuple[str, ...]) -> Port:
     if limits is not None and any(isinstance(item, tuple) for item in limits):
         limits = moved(limits)
     gains = None if port.gains is None else {name: moved(values) for name, values in port.gains.items()}
-    return dataclasses.replace(port, names=order, limits=limits, gains=gains)
+    on_stop = moved(port.on_stop) if isinstance(port.on_stop, tuple) else port.on_stop
+    return dataclasses.replace(port, names=order, limits=limits, gains=gains, on_stop=on_stop)
 
 
 def flat_index(shape: tuple[int, ...], source: Port, target: Port) -> np.ndarray:
