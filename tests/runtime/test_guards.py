@@ -369,15 +369,62 @@ def test_time_is_not_watched_before_a_rate_is_armed_and_after_it_is_disarmed() -
     assert bench.controller.fault is None
 
 
-def test_one_late_tick_is_forgiven() -> None:
-    bench = robot_bench(hz=HZ)
-    for pause in (2.0, 0.2, 1.0, 1.0, 1.9, 1.0):
-        bench.clock.advance((pause - 1.0) * SIM_DT)
+def ticked(bench: Bench, *times: float) -> int | None:
+    """Tick at these times, in periods after the last tick; return the number of the tick that was a fault."""
+    start = bench.clock.now - round(1e9 * SIM_DT)
+    for count, time in enumerate(times):
+        bench.clock.now = start + round(1e9 * SIM_DT * time)
         bench.controller.step(bench.inputs)
-        bench.clock.advance(SIM_DT)
+        if bench.controller.fault is not None:
+            assert bench.controller.fault.guard is Guard.RATE
+            return count
+    return None
+
+
+def every(period: float, ticks: int = 400) -> list[float]:
+    return [period * count for count in range(1, ticks + 1)]
+
+
+# times of ticks in periods, and the tick that is a fault; None if there is none
+RATES: dict[str, tuple[list[float], int | None]] = {
+    "on time": (every(1.0), None),
+    "jitter": ([count + 0.4 * (-1) ** count for count in range(1, 400)], None),
+    "late, then on the old grid": ([1, 2.8, 3, 4, 5.8, 6, 7, 8.8, 9, 10], None),
+    "late, then on from there": ([1, 2.8, 3.8, 4.8, 6.6, 7.6, 8.6, 10.4, 11.4, 12.4], None),
+    "two missed, then the old grid": ([1, 4.0, 5, 6, 9.0, 10, 11], None),
+    "two missed, then made up for": ([1, 4.0, 4.1, 4.2, 5, 6, 9.0, 9.1, 9.2, 10, 11], None),
+    "a slow first read": ([0.3, 1.3, 2.3, 3.3, 4.3, 5.3, 6.3], None),
+    "a clock that is 3 % off": (every(1.03), None),
+    "a clock that is 3 % off, the other way": (every(0.97), None),
+    "three missed at once": ([1, 5.0], 1),
+    "late at every second tick": ([1.8, 2, 3.8, 4, 5.8, 6], 4),
+    "a quarter of the rate": (every(4.0), 0),
+    "half of the rate": (every(2.0), 2),
+    "three quarters of the rate": (every(4 / 3), 3),
+    "a drift of 10 %": (every(1.1), 8),
+    "a drift of 10 %, too fast": (every(0.9), 8),
+    "twice the rate": (every(0.5), 4),
+    "a quarter more": (every(0.8), 4),
+    "three times the rate": (every(1 / 3), 3),
+    "a burst": ([1, 1.1, 1.2, 1.3, 1.4], 3),
+    "more than made up for": ([1, 3.0, 3.1, 3.2, 3.3], 4),
+}
+
+
+@pytest.mark.parametrize("case", RATES)
+def test_ticks_are_judged_against_the_grid_of_deadlines(case: str) -> None:
+    times, fault = RATES[case]
+    bench = robot_bench(hz=HZ, guards=Guards(rate="hold", stale="off"))
+    assert ticked(bench, *times) == fault
+
+
+def test_patience_counts_missed_periods() -> None:
+    for patience, late, fault in ((0, 1.4, None), (0, 1.6, 0), (5, 6.4, None), (5, 6.6, 0)):
+        bench = robot_bench(hz=HZ, guards=Guards(rate="hold", stale="off", patience=patience))
+        assert ticked(bench, late) == fault, (patience, late)
     strict = robot_bench(hz=HZ, guards=Guards(patience=0))
     strict.clock.advance(SIM_DT)
-    with pytest.raises(FaultError, match="periods missed: 1"):
+    with pytest.raises(FaultError, match=r"10\.00 ms after the previous tick, expected 5\.00 ms.*periods missed: 1"):
         strict.controller.step(strict.inputs)
 
 

@@ -236,18 +236,18 @@ class Controller:
     def bind(self, port: str, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Use the robot's element order from now on.
 
-        Every other port whose elements are all among these names is bound too, with its limits and gains.
+        Every other port whose elements are all among these names is bound too, with its limits, gains and stop values.
+        Ports keep their size: of the names of a whole robot, a port takes those of its elements, in their order.
 
         Args:
             port: An input or output with element names.
-            names: Its element names in the robot's order, each exactly once.
+            names: Its element names in the robot's order, each exactly once. The robot may have others as well.
 
         Returns:
-            The order of each port that was bound.
+            The names that each bound port takes, in their order.
 
         Raises:
-            RuntimeInputError: If a name is missing, duplicated or unknown, or the port has no names. Nothing is
-                bound then.
+            RuntimeInputError: If a name is missing or duplicated, or the port has no names. Nothing is bound then.
         """
         if port not in self._ports:
             raise RuntimeInputError(f"Unknown port {port!r}. The ports are {', '.join(self._ports)}.")
