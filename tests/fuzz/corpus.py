@@ -67,7 +67,6 @@ def _functions_file() -> bytes:
 def _logs(policy: bytes) -> list[tuple[str, bytes]]:
     """A finished log of each format, and one of a process that was killed."""
     from exploy.runtime import Controller, Recorder
-    from exploy.runtime.logs import npz
     from tests.support.files import robot_inputs
 
     found = []
@@ -83,30 +82,25 @@ def _logs(policy: bytes) -> list[tuple[str, bytes]]:
                 controller.step(robot_inputs())
             found.append((ending, path.read_bytes()))
             if ending == ".npz":
-                found.append((".npz.part", _unfinished(path, npz)))
+                found.append((".npz.part", _unfinished(path)))
     return found
 
 
-def _unfinished(path: Path, npz: object) -> bytes:
+def _unfinished(path: Path) -> bytes:
     """The same log as it was before it was closed, in three parts."""
-    import dataclasses
-
     from exploy.runtime.logs.formats import load_log
-    from exploy.runtime.logs.log import Row
     from exploy.runtime.logs.npz import NpzSink
 
     log = load_log(path)
-    target = path.with_name("killed.npz")
-    sink = NpzSink(target, dataclasses.replace(log.header))
-    arrays = [*log.inputs.values(), *log.outputs.values()]
-    rows = [
-        Row(int(log.tick[row]), int(log.time[row]), int(log.duration[row]), [array[row].tobytes() for array in arrays])
-        for row in range(log.ticks)
-    ]
+    columns = [log.tick, log.time, log.duration, *log.inputs.values(), *log.outputs.values()]
+    rows = np.empty(log.ticks, log.header.row_type)
+    for name, column in zip(rows.dtype.names or (), columns, strict=True):
+        rows[name] = column
+    sink = NpzSink(path.with_name("killed.npz"), log.header)
     sink.write(rows[:3], [event for event in log.events if event.row < 3])
     sink.write(rows[3:], [event for event in log.events if event.row >= 3])
-    sink._stream.close()
-    return target.with_name("killed.npz.part").read_bytes()
+    sink.sync()
+    return path.with_name("killed.npz.part").read_bytes()
 
 
 def _torch_file() -> bytes:

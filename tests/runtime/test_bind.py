@@ -70,6 +70,24 @@ def test_targets_alone_can_be_bound(controller: Controller) -> None:
     np.testing.assert_array_equal(got["joint_targets"], expected["joint_targets"][:, [1, 2, 0]])
 
 
+def test_of_the_names_of_a_whole_robot_each_port_takes_its_own(controller: Controller) -> None:
+    robot = ["head", "toe", "wrist", "knee", "hip", "elbow", "ankle"]
+    taken = controller.bind("joints.pos", names=robot)
+    assert taken == {
+        "joints.pos": ("toe", "knee", "hip", "ankle"),
+        "joints.vel": ("toe", "knee", "hip", "ankle"),
+        "joint_targets": ("toe", "knee", "hip"),
+    }
+    expected = Controller.load(robot_file()).step(robot_inputs())
+    order = [robot.index(name) for name in taken["joints.pos"]]
+    positions, velocities = np.zeros((2, len(robot)), np.float32)
+    for whole, name in ((positions, "joints.pos"), (velocities, "joints.vel")):
+        whole[[robot.index(joint) for joint in JOINTS]] = robot_inputs()[name][0]
+    got = controller.step(robot_inputs() | {"joints.pos": positions[order], "joints.vel": velocities[order]})
+    targets = in_order(expected["joint_targets"], ACTUATORS, list(taken["joint_targets"]))
+    np.testing.assert_array_equal(got["joint_targets"], targets)
+
+
 def test_limits_and_messages_follow_the_order(controller: Controller) -> None:
     controller.bind("joints.pos", names=["toe", "hip", "knee", "ankle"])
     limits = controller.ports["joints.pos"].limits
@@ -89,8 +107,9 @@ def test_limits_and_messages_follow_the_order(controller: Controller) -> None:
     [
         (["hip", "knee", "ankle"], r"missing: toe\."),
         (["hip", "knee", "ankle", "toe", "toe"], r"given twice: toe\."),
-        (["hip", "knee", "ankle", "toe", "thumb"], r"unknown: thumb\."),
-        (["hip", "hip", "thumb", "toe"], r"missing: knee, ankle; given twice: hip; unknown: thumb\."),
+        (["hip", "knee", "ankle", "thumb"], r"missing: toe; not in the file: thumb\."),
+        (["hip", "hip", "thumb", "toe"], r"missing: knee, ankle; given twice: hip; not in the file: thumb\."),
+        (["hip", "knee", "ankle", "toe", "thumb", "thumb"], r"given twice: thumb; not in the file: thumb, thumb\."),
         ([], r"missing: hip, knee, ankle, toe\."),
         ("hip", r"must be a list of strings, got 'hip'"),
         ([1, 2, 3, 4], r"must be a list of strings"),

@@ -347,7 +347,7 @@ def test_a_reset_within_a_tick_is_refused() -> None:
     def on_fault(fault: object) -> None:
         seen.append(in_thread(own.reset))
 
-    own = Controller.load(reciprocal_file(), guards=Guards(finite="call"), on_fault=on_fault)
+    own = Controller.load(reciprocal_file({"unit": "rad"}), guards=Guards(finite="call"), on_fault=on_fault)
     own.step({"x": [1.0, 1.0]})
     own.step({"x": [0.0, 1.0]})
     assert isinstance(seen[0], ThreadError)

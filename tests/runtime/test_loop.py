@@ -17,6 +17,13 @@ from tests.support.robot import SIM_DT
 TIMELESS = Guards(rate="off", overrun="off", stale="off")  # the machines that tests run on are noisy
 
 
+SAFE = {"joint_targets": np.full((1, 3), 0.125)}
+
+
+def is_safe(outputs: dict[str, np.ndarray]) -> bool:
+    return outputs["joint_targets"].tolist() == SAFE["joint_targets"].tolist()
+
+
 def robot() -> Controller:
     return Controller.load(robot_file(), guards=TIMELESS)
 
@@ -95,8 +102,9 @@ def test_a_fault_ends_it_with_a_safe_command() -> None:
     count = iter(values)
     controller = robot()
     with pytest.raises(FaultError, match="cmd"):
-        serve_rate(controller, lambda: next(count), written.append, safe=lambda last: {"damp": last["actions"]})
-    assert [set(command) for command in written[2:]] == [{"damp"}]
+        serve_rate(controller, lambda: next(count), written.append, safe=lambda last: {"joint_targets": [9, 8, 7]})
+    assert [command["joint_targets"].tolist() for command in written[2:]] == [[[9, 8, 7]]]
+    assert set(written[2]) == {"joint_targets", "actions", "obs"}
 
 
 @pytest.mark.parametrize("culprit", ["read", "write"])
@@ -114,8 +122,8 @@ def test_an_error_of_read_or_write_ends_it_with_a_safe_command(culprit: str) -> 
             raise ConnectionError("no bus")
 
     with pytest.raises(ConnectionError, match="no bus"):
-        serve_rate(robot(), read, write, safe={"stop": 1})
-    assert written[3] == {"stop": 1}
+        serve_rate(robot(), read, write, safe=SAFE)
+    assert is_safe(written[3])
 
 
 def test_without_a_good_tick_nothing_is_written_but_a_command_that_was_given() -> None:
@@ -124,8 +132,8 @@ def test_without_a_good_tick_nothing_is_written_but_a_command_that_was_given() -
         serve_rate(Controller.load(robot_file()), dict, written.append)
     assert written == []
     with pytest.raises(FaultError):
-        serve_rate(Controller.load(robot_file()), dict, written.append, safe={"stop": 1})
-    assert written == [{"stop": 1}]
+        serve_rate(Controller.load(robot_file()), dict, written.append, safe=SAFE)
+    assert [is_safe(command) for command in written] == [True]
 
 
 def test_positions_are_held_and_velocities_and_efforts_are_zero_at_the_end() -> None:
@@ -133,13 +141,13 @@ def test_positions_are_held_and_velocities_and_efforts_are_zero_at_the_end() -> 
 
     from exploy.contract import Contract, Port
 
-    units = {"thrust": "N"}
+    units = {"thrust": "N", "vel_limit": "rad"}
     kinds = {
-        "pos": "joint_position_target",
-        "vel": "joint_velocity_target",
-        "torque": "joint_effort_target",
+        "swivel_pos": "joint_position_target",
+        "vel_limit": None,
+        "a": "joint_velocity_target",
+        "b": "joint_effort_target",
         "thrust": None,
-        "free": None,
     }
     contract = Contract(
         decimation=1,
@@ -153,22 +161,22 @@ def test_positions_are_held_and_velocities_and_efforts_are_zero_at_the_end() -> 
     written: list[dict[str, np.ndarray]] = []
     serve_rate(controller, lambda: {"x": [3.0]}, written.append, ticks=2)
     left = {name: value.item() for name, value in written[-1].items()}
-    assert left == {"pos": 3, "vel": 0, "torque": 0, "thrust": 0, "free": 3}
+    assert left == {"swivel_pos": 3, "vel_limit": 3, "a": 0, "b": 0, "thrust": 0}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_signals_end_it_with_a_safe_command_and_do_not_interrupt_that(number: int) -> None:
     written: list[dict[str, Any]] = []
 
     def write(outputs: dict[str, Any]) -> None:
-        if "stop" in outputs:
+        if is_safe(outputs):
             os.kill(os.getpid(), number)
         written.append(outputs)
         if len(written) == 4:
             os.kill(os.getpid(), number)
 
-    served = serve_rate(robot(), robot_inputs, write, safe={"stop": 1})
-    assert served.ticks == 4 and written[-1] == {"stop": 1}
+    served = serve_rate(robot(), robot_inputs, write, safe=SAFE)
+    assert served.ticks == 4 and is_safe(written[-1])
 
 
 def test_a_second_signal_interrupts_a_read_that_hangs() -> None:
@@ -181,8 +189,8 @@ def test_a_second_signal_interrupts_a_read_that_hangs() -> None:
         return robot_inputs()
 
     with pytest.raises(KeyboardInterrupt):
-        serve_rate(robot(), read, written.append, safe={"stop": 1})
-    assert written[-1] == {"stop": 1}
+        serve_rate(robot(), read, written.append, safe=SAFE)
+    assert is_safe(written[-1])
 
 
 def test_a_safe_function_that_raises_does_not_keep_the_safe_command_from_being_written() -> None:

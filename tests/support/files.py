@@ -77,12 +77,12 @@ def made_by_hand(
     return seal(model.SerializeToString())
 
 
-def reciprocal_file(**port: Any) -> bytes:
+def reciprocal_file(output: dict[str, Any] | None = None, **port: Any) -> bytes:
     """One rate, no memory: y = 1 / x, which is not finite where x is zero."""
     contract = Contract(
         decimation=1,
         inputs=(Port("x", "float32", (1, 2), **port),),
-        outputs=(Port("y", "float32", (1, 2)),),
+        outputs=(Port("y", "float32", (1, 2), **(output or {})),),
         memories=(),
     )
     return made_by_hand([helper.make_node("Reciprocal", ["x"], ["y"])], contract)

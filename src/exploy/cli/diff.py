@@ -52,7 +52,7 @@ def _print(found: FileDiff) -> None:
         console.print("[red]The interface differs[/]: the robot code must be adapted.")
         console.print(_table(found.interface))
     else:
-        console.print("[green]The interface is the same[/]: ports, names, order, limits, gains and rates.")
+        console.print("[green]The interface is the same[/]: ports, names, order, limits, gains, stop values and rates.")
     if found.other:
         console.print("Other changes:")
         console.print(_table(found.other))

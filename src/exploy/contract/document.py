@@ -81,11 +81,11 @@ class Contract(Part):
         return None if self.sim_dt is None else 1 / self.sim_dt
 
     def check(self) -> None:
-        """Check that ports and memories can be told apart by name, and that a controller can hold them.
+        """Check that ports and memories can be told apart, that a controller can hold them, and who has `on_stop`.
 
         Raises:
-            ValueError: If two inputs, outputs or memories have the same name, two memories use one port, or there are
-                too many ports or too large ones.
+            ValueError: If two inputs, outputs or memories have the same name, two memories use one port, there are too
+                many ports or too large ones, or a port that is no output for the robot has `on_stop`.
         """
         ports = (*self.inputs, *self.outputs)
         for what, names in (
@@ -101,6 +101,10 @@ class Contract(Part):
             raise ValueError(f"{len(ports)} ports are more than {MAX_PORTS}")
         if (size := sum(port.least_bytes for port in ports)) > MAX_PORT_BYTES:
             raise ValueError(f"the ports have {size} bytes, which is more than {MAX_PORT_BYTES}")
+        fed_back = {memory.output for memory in self.memories}
+        for port in (*self.inputs, *(port for port in self.outputs if port.name in fed_back)):
+            if port.on_stop is not None:
+                raise ValueError(f"{port.name!r} has on_stop, but is not an output for the robot")
 
     def __str__(self) -> str:
         rows = [("in", port) for port in self.inputs] + [("out", port) for port in self.outputs]

@@ -93,6 +93,17 @@ def matching(pattern: str, meaning: str) -> Constraint:
     return Constraint({"pattern": f"^{pattern}$"}, read)
 
 
+def one_of(*words: str) -> Constraint:
+    """Create a constraint for strings from a closed list."""
+
+    def read(value: str) -> str:
+        if value not in words:
+            raise ValueError(f"{shown(value)} is not one of {', '.join(words)}")
+        return value
+
+    return Constraint({"enum": list(words)}, read)
+
+
 def between(lowest: int, highest: int, meaning: str) -> Constraint:
     """Create a constraint for integers in a range, both ends included."""
 

@@ -19,7 +19,7 @@ def format_rates(contract: Contract) -> str:
 
 
 def format_elements(port: Port) -> str:
-    """Format the names, limits, gains and frame of a port, where known."""
+    """Format the names, limits, gains, frame and stop values of a port, where known."""
     parts = [", ".join(port.names)] if port.names else []
     if port.limits:
         parts.append(f"limits {_shown(port.limits)}")
@@ -28,6 +28,8 @@ def format_elements(port: Port) -> str:
         parts.append(f"frame {port.frame}")
     if not port.finite:
         parts.append("may be infinite")
+    if port.on_stop is not None:
+        parts.append(f"on a stop {_shown(port.on_stop)}")
     return "; ".join(parts)
 
 
@@ -54,4 +56,6 @@ def _number(value: np.generic) -> str:
 def _shown(values: Any) -> str:
     if isinstance(values, tuple):
         return f"[{', '.join(_shown(value) for value in values)}]"
+    if isinstance(values, str):
+        return values
     return "none" if values is None else f"{values:g}"

@@ -19,8 +19,10 @@ from exploy.contract.field_schema import (
     at_most,
     between,
     keywords,
+    one_of,
 )
 from exploy.contract.limits import MAX_DIMENSIONS, MAX_TRACE_TICKS
+from exploy.contract.on_stop import ON_STOP_WORDS, validated_on_stop
 
 METADATA_KEY = "exploy.contract"
 FORMAT_VERSION = "1.0"
@@ -29,6 +31,7 @@ NO_DIGEST = "0" * 64
 
 Limits = tuple[float | None, float | None]
 LimitsOfElements = Annotated[tuple[Limits, ...], NOT_EMPTY]
+OnStop = float | Annotated[tuple[float, ...], NOT_EMPTY] | Annotated[str, one_of(*ON_STOP_WORDS)]
 
 
 class PortKind:
@@ -61,6 +64,8 @@ class Port(Part):
         frame: Reference frame of the values.
         gains: One number per element along the last dimension, by the name of the gain, such as `stiffness`.
         finite: False if the port may have non-finite values, such as those of a range sensor; true if missing.
+        on_stop: What an output is left with when the robot is stopped: "hold" for its last value, "zero", one number
+            for all elements, or one number per element along the last dimension. If missing, kind and unit decide.
         unknown: Fields that this version does not know.
     """
 
@@ -74,6 +79,7 @@ class Port(Part):
     frame: str | None = None
     gains: Mapping[str, tuple[float, ...]] | None = None
     finite: bool = True
+    on_stop: OnStop | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def fixed_shape(self, sizes: Mapping[str, int] | None = None) -> tuple[int, ...]:
@@ -86,16 +92,18 @@ class Port(Part):
         return math.prod(self.fixed_shape()) * np.dtype(self.dtype).itemsize
 
     def check(self) -> None:
-        """Check that names, per-element limits and gains have the length of the last dimension.
+        """Check that names, per-element limits and gains have the length of the last dimension, and `on_stop`.
 
         Raises:
-            ValueError: If they do not.
+            ValueError: If they do not, or the stop values do not fit the port.
         """
         last = self.shape[-1] if self.shape else None
         limits = self.limits if self.limits and isinstance(self.limits[0], tuple) else None
         for what, values in (("names", self.names), ("limits", limits), *(self.gains or {}).items()):
             if values is not None and len(values) != last:
                 raise ValueError(f"{len(values)} {what} for a port of shape {list(self.shape)}")
+        if self.on_stop is not None:
+            validated_on_stop(self.on_stop, np.dtype(self.dtype), self.shape, self.limits)
 
 
 @dataclass(frozen=True)

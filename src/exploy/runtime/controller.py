@@ -26,6 +26,7 @@ from exploy.runtime.model_file import ModelFile
 from exploy.runtime.ramp import Ramp, ramp_start, ramp_ticks
 from exploy.runtime.selftest import replay_trace
 from exploy.runtime.statistics import Durations, Stats, stats_of
+from exploy.runtime.stop_values import StopValues, with_on_stop
 from exploy.runtime.wiring import Wiring, output_arena
 from exploy.tables import Table
 
@@ -57,6 +58,9 @@ class Controller:
         hz: The tick rate to monitor from the start; see `arm()`.
         guards: What to check, and what to do when a check fails.
         on_fault: Called with the fault by guards that are set to "call". Returns outputs to hold, or None.
+        on_stop: What to leave outputs with on a stop or a held fault, by name: "hold", "zero", a number, or one number
+            per element in the file's order. Replaces what the file says.
+        hold_for: Seconds after a held fault until outputs that move have their stop value; linear, at once if 0.
         max_age: Seconds after which an input is stale, by name. Only checked once a rate is armed.
         sizes: Values for the named sizes of the file, by name; 1 for each size that is not given.
         threads: Number of threads that onnxruntime computes with.
@@ -76,6 +80,8 @@ class Controller:
         hz: float | None = None,
         guards: Guards | None = None,
         on_fault: OnFault | None = None,
+        on_stop: Mapping[str, Any] | None = None,
+        hold_for: float = 0.0,
         max_age: Mapping[str, float] | None = None,
         sizes: Mapping[str, int] | None = None,
         threads: int = 1,
@@ -100,9 +106,10 @@ class Controller:
         self._inputs = Buffers(engine.inputs)
         released = {name: self._released.arrays[OUTPUT, name] for name in engine.outputs}
         self._outputs = read_only(released)
-        self._latch = FaultLatch(self._guards, on_fault, released)
+        self._latch = FaultLatch(self._guards, on_fault, released, hold_for, clock)
         self._input_writer = InputWriter(self._inputs, file.contract.unused_inputs, self._guards.watches(Guard.INPUTS))
-        self._ports = {port.name: port for port in (*engine.parts.inputs, *engine.parts.outputs)}
+        outputs = with_on_stop(engine.parts.outputs, {} if on_stop is None else on_stop)
+        self._ports = {port.name: port for port in (*engine.parts.inputs, *outputs)}
         self._finite = FiniteCheck(engine, self._ports) if self._guards.watches(Guard.FINITE) else None
         self._durations = (Durations(), Durations())
         self._overruns = 0
@@ -124,8 +131,8 @@ class Controller:
 
         Args:
             path: The file, or its bytes.
-            **options: The options of Controller: `hz`, `guards`, `on_fault`, `max_age`, `sizes`, `threads`, `spinning`,
-                `split`, `clock`.
+            **options: The options of Controller: `hz`, `guards`, `on_fault`, `on_stop`, `hold_for`, `max_age`, `sizes`,
+                `threads`, `spinning`, `split`, `clock`.
 
         Raises:
             ContractError: If the file is invalid, was changed, or cannot be run here; the message says why.
@@ -178,6 +185,11 @@ class Controller:
         }
 
     @property
+    def stop_values(self) -> StopValues:
+        """What each output is left with on a stop, in the order set by `bind()`."""
+        return self._stops
+
+    @property
     def hz(self) -> float | None:
         """The armed rate, or None."""
         return self._watch.hz if self._watch is not None else None
@@ -226,18 +238,18 @@ class Controller:
     def bind(self, port: str, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Use the robot's element order from now on.
 
-        Every other port whose elements are all among these names is bound too, with its limits and gains.
+        Every other port whose elements are all among these names is bound too, with its limits, gains and stop values.
+        Ports keep their size: of the names of a whole robot, a port takes those of its elements, in their order.
 
         Args:
             port: An input or output with element names.
-            names: Its element names in the robot's order, each exactly once.
+            names: Its element names in the robot's order, each exactly once. The robot may have others as well.
 
         Returns:
-            The order of each port that was bound.
+            The names that each bound port takes, in their order.
 
         Raises:
-            RuntimeInputError: If a name is missing, duplicated or unknown, or the port has no names. Nothing is
-                bound then.
+            RuntimeInputError: If a name is missing or duplicated, or the port has no names. Nothing is bound then.
         """
         if port not in self._ports:
             raise RuntimeInputError(f"Unknown port {port!r}. The ports are {', '.join(self._ports)}.")
@@ -314,7 +326,7 @@ class Controller:
                 try:
                     self._input_writer.take(values, self._max_age if self._watch else ())
                     if self._watch is not None:
-                        self._watch.take(values, {} if ages is None else ages, self._clock())
+                        self._watch.take(values, ages, self._clock())
                 except RuntimeInputError as error:
                     self._trip(Violation(Guard.INPUTS, str(error)), self._tick)
             self._run()
@@ -431,8 +443,10 @@ class Controller:
             self._watch.restart()
 
     def _wire(self) -> None:
-        """Prepare the copies and checks of a tick for the current element order."""
+        """Prepare the copies, checks and stop values of a tick for the current element order."""
         self._wiring = Wiring(self._engine, self._ports, self._released)
+        self._stops = StopValues([self._ports[name] for name in self._outputs], self._outputs)
+        self._latch.wire(self._ports, self._stops)
         self._checks: list[FiniteCheck | LimitCheck] = [self._finite] if self._finite is not None else []
         if self._guards.watches(Guard.LIMITS) and any(port.limits for port in self._ports.values()):
             self._checks.append(LimitCheck(self._engine, self._ports))

@@ -11,10 +11,10 @@ from exploy.errors import RuntimeInputError
 
 
 def validated_order(port: Port, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names as a tuple, after checking that they are the port's names, each exactly once.
+    """Return the names as a tuple, after checking that all names of the port are among them, each exactly once.
 
     Raises:
-        RuntimeInputError: If the port has no names, or names are missing, duplicated or unknown; all are listed.
+        RuntimeInputError: If the port has no names, or names are missing or duplicated; all are listed.
     """
     if port.names is None:
         raise RuntimeInputError(
@@ -24,13 +24,15 @@ def validated_order(port: Port, names: Sequence[str]) -> tuple[str, ...]:
     given = tuple(names) if isinstance(names, Iterable) else (names,)
     if isinstance(names, str) or not all(isinstance(name, str) for name in given):
         raise RuntimeInputError(f"The names for {port.name!r} must be a list of strings, got {names!r}.")
-    problems = {
-        "missing": [name for name in port.names if name not in given],
-        "given twice": sorted({name for name in given if given.count(name) > 1}),
-        "unknown": [name for name in given if name not in port.names],
-    }
-    wrong = [f"{what}: {', '.join(listed)}" for what, listed in problems.items() if listed]
-    if wrong:
+    missing = [name for name in port.names if name not in given]
+    twice = sorted({name for name in given if given.count(name) > 1})
+    if missing or twice:
+        problems = {
+            "missing": missing,
+            "given twice": twice,
+            "not in the file": [name for name in given if name not in port.names],
+        }
+        wrong = [f"{what}: {', '.join(listed)}" for what, listed in problems.items() if listed]
         raise RuntimeInputError(
             f"{port.name!r} has the elements {', '.join(port.names)}; give each exactly once. {'; '.join(wrong)}."
         )
@@ -45,7 +47,7 @@ def order_of(port: Port, names: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def reordered(port: Port, order: tuple[str, ...]) -> Port:
-    """Return the port with names, limits and gains in another order."""
+    """Return the port with names, limits, gains and stop values in another order."""
     index = _places(port.names, order)
 
     def moved(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -55,7 +57,8 @@ def reordered(port: Port, order: tuple[str, ...]) -> Port:
     if limits is not None and any(isinstance(item, tuple) for item in limits):
         limits = moved(limits)
     gains = None if port.gains is None else {name: moved(values) for name, values in port.gains.items()}
-    return dataclasses.replace(port, names=order, limits=limits, gains=gains)
+    on_stop = moved(port.on_stop) if isinstance(port.on_stop, tuple) else port.on_stop
+    return dataclasses.replace(port, names=order, limits=limits, gains=gains, on_stop=on_stop)
 
 
 def flat_index(shape: tuple[int, ...], source: Port, target: Port) -> np.ndarray:

@@ -13,42 +13,52 @@ from exploy.errors import RuntimeInputError
 class InputWriter:
     """Copies the values of a dictionary into the buffers of inputs.
 
+    Values that are views of these buffers are copied before anything is written, so they can be given in any order.
+
     Args:
         buffers: The buffers, by name.
         ignored: Names that may be given but are not used.
-        strict: Reject missing and unknown names, and dtypes other than those of the buffers.
+        strict: Reject missing and unknown names.
     """
 
     def __init__(self, buffers: Mapping[str, np.ndarray], ignored: tuple[str, ...], strict: bool):
         self._buffers = buffers
         self._ignored = ignored
         self._strict = strict
-        self._slots = [(name, array, array.dtype, array.shape, _unbatched(array)) for name, array in buffers.items()]
+        self._slots = [(name, array.dtype, array.shape, _unbatched(array)) for name, array in buffers.items()]
+        self._owners = {id(_owner(array)) for array in buffers.values()}
 
     def take(self, values: Mapping[str, Any], optional: Collection[str]) -> None:
-        """Copy values into the buffers.
+        """Copy values into the buffers; none of them if one is refused.
 
         Args:
             values: A value for each buffer, by name.
             optional: Names that may be omitted; their buffers are not changed.
 
         Raises:
-            RuntimeInputError: If a name is missing or unknown, or a value has the wrong shape or dtype.
+            RuntimeInputError: If a name is missing or unknown, or a value cannot be converted.
         """
-        if type(values) is not dict or len(values) != len(self._slots):
-            self._write_some(values, optional)
-            return
-        try:
-            for name, buffer, dtype, shape, unbatched in self._slots:
-                value = values[name]
-                if type(value) is np.ndarray and value.dtype is dtype and value.shape in (shape, unbatched):
-                    buffer[...] = value
-                else:
-                    buffer[...] = converted(name, value, buffer, strict=self._strict)
-        except KeyError:
-            self._write_some(values, optional)
+        if type(values) is dict and len(values) == len(self._slots):
+            for name, dtype, shape, unbatched in self._slots:
+                value = values.get(name)
+                if (
+                    type(value) is not np.ndarray
+                    or value.dtype is not dtype
+                    or (value.shape != shape and value.shape != unbatched)
+                    or (value.base is not None and self._may_be_mine(value.base))
+                ):
+                    break
+            else:
+                for name, buffer in self._buffers.items():
+                    buffer[...] = values[name]
+                return
+        self._convert(values, optional)
 
-    def _write_some(self, values: Mapping[str, Any], optional: Collection[str]) -> None:
+    def _may_be_mine(self, base: Any) -> bool:
+        """Return whether a view with this base may be a view of a buffer."""
+        return type(base) is not np.ndarray or base.base is not None or id(base) in self._owners
+
+    def _convert(self, values: Mapping[str, Any], optional: Collection[str]) -> None:
         if not isinstance(values, Mapping):
             raise RuntimeInputError(f"Inputs must be a dictionary of arrays by name, got {type(values).__name__}.")
         missing = [name for name in self._buffers if name not in values and name not in optional]
@@ -59,44 +69,66 @@ class InputWriter:
                 + (f" Missing: {', '.join(missing)}." if missing else "")
                 + (f" Unknown: {', '.join(unknown)}." if unknown else "")
             )
-        for name, buffer in self._buffers.items():
-            if name in values:
-                buffer[...] = converted(name, values[name], buffer, strict=self._strict)
+        given = [(buffer, name, values[name]) for name, buffer in self._buffers.items() if name in values]
+        arrays = [(buffer, converted(name, value, buffer)) for buffer, name, value in given]
+        for buffer, array in arrays:
+            buffer[...] = array
 
 
-def converted(name: str, value: Any, like: np.ndarray, *, strict: bool = True) -> np.ndarray:
-    """Convert a value to an array with the dtype and shape of `like`; a first dimension of 1 may be missing.
+def converted(name: str, value: Any, like: np.ndarray) -> np.ndarray:
+    """Return a value as a new array with the dtype and shape of `like`; a first dimension of 1 may be missing.
 
-    Numbers, lists and tensors are converted. Arrays must have the right dtype, unless `strict` is False.
+    Numbers, lists, tensors and arrays of other dtypes are converted if nothing is lost but the precision of floats.
 
     Raises:
-        RuntimeInputError: If the value cannot be converted.
+        RuntimeInputError: If the value cannot be converted: fractions to integers, numbers beyond the range of the
+            dtype, numbers to booleans, masked elements, other shapes.
     """
     wanted = f"{like.dtype} {list(like.shape)}"
     try:
         given = value.detach().cpu().numpy() if hasattr(value, "detach") else value
-        has_type = isinstance(given, np.ndarray | np.generic)
-        array = np.asarray(given) if has_type and strict else _as_type(given, like.dtype)
+        array = _as_type(given, like.dtype)
     except Exception as error:  # the conversion of a value can raise anything
         raise RuntimeInputError(f"{name!r} must be {wanted}, got {type(value).__name__}: {error}.") from None
-    if array.dtype != like.dtype:
-        raise RuntimeInputError(
-            f"{name!r} must be {wanted}, got {array.dtype} {list(array.shape)}. Convert it: .astype(np.{like.dtype})"
-        )
-    if array.shape not in (like.shape, _unbatched(like)):
+    if array.shape != like.shape and array.shape != _unbatched(like):
         raise RuntimeInputError(f"{name!r} must be {wanted}, got {array.dtype} {list(array.shape)}.")
     return array.reshape(like.shape)
 
 
 def _as_type(value: Any, dtype: np.dtype) -> np.ndarray:
-    """Convert numbers to a dtype; raise TypeError for fractions to integers, or numbers to booleans."""
+    """Return numbers as a new array of a dtype; raise TypeError or ValueError if something would be lost."""
+    if _has_masked_elements(value):
+        raise ValueError("it has masked elements")
     found = np.asarray(value)
-    if found.size and not np.can_cast(found.dtype, dtype, "same_kind"):
-        whole = found.dtype.kind in "iu" and dtype.kind in "iuf"
-        if not whole or not np.array_equal(found.astype(dtype), found):
-            raise TypeError(f"{found.dtype} cannot be converted to {dtype} without loss")
-    with np.errstate(over="ignore", invalid="ignore"):  # becomes infinite, which the guard `finite` reports
-        return found.astype(dtype)
+    if found.dtype == dtype or not found.size:
+        return np.array(found, dtype=dtype)
+    to_whole = dtype.kind in "iu" and found.dtype.kind in "iu"
+    if not to_whole and not np.can_cast(found.dtype, dtype, "same_kind"):
+        raise TypeError(f"{found.dtype} cannot be converted to {dtype} without loss")
+    with np.errstate(over="ignore"):
+        array = found.astype(dtype)
+    is_in_range = np.array_equal(array, found) if to_whole else _stays_finite(found, array)
+    if not is_in_range:
+        raise ValueError(f"a value is beyond the range of {dtype}")
+    return array
+
+
+def _stays_finite(found: np.ndarray, array: np.ndarray) -> bool:
+    return array.dtype.kind not in "fc" or not (np.isinf(array) & ~np.isinf(found)).any()
+
+
+def _has_masked_elements(value: Any) -> bool:
+    """Return whether this is or contains a masked array with a masked element. numpy would drop the mask."""
+    if isinstance(value, np.ma.MaskedArray):
+        return bool(np.ma.is_masked(value))
+    return isinstance(value, list | tuple) and any(map(_has_masked_elements, value))
+
+
+def _owner(array: np.ndarray) -> Any:
+    """Return the array that owns the memory of a view."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
 
 
 def _unbatched(array: np.ndarray) -> tuple[int, ...]:

@@ -1,27 +1,20 @@
 """Ticks a controller at a steady rate, and ends with a safe command."""
 
-import contextlib
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from exploy.contract import Port
 from exploy.errors import Fault, RuntimeInputError
 from exploy.runtime.controller import Controller
+from exploy.runtime.safe_command import Safe, SafeCommand
 from exploy.runtime.statistics import Stats
+from exploy.runtime.stop_signals import StopSignals
+from exploy.runtime.stop_values import Outputs
 
 _NANOSECONDS = 1_000_000_000
-_RATES_AND_EFFORTS = ("vel", "effort", "torque", "force", "twist", "current", "voltage")
-_THEIR_UNITS = ("n", "nm", "n m", "n*m", "n·m", "rad/s", "m/s", "deg/s", "rpm", "a", "v", "w")
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-Outputs = dict[str, np.ndarray]
-Safe = Mapping[str, Any] | Callable[[Outputs], Mapping[str, Any]]
+_LONGEST_SLEEP = 0.05  # seconds; then it is looked whether the loop was stopped
 
 
 @dataclass(frozen=True)
@@ -50,47 +43,55 @@ def serve_rate(
     safe: Safe | None = None,
     ticks: int | None = None,
     stop: threading.Event | None = None,
+    heartbeat: Callable[[], object] | None = None,
 ) -> Served:
-    """Read, tick and write at a steady rate, until Ctrl-C or SIGTERM.
+    """Read, tick and write at a steady rate, until Ctrl-C, SIGTERM, SIGHUP or SIGQUIT.
 
     Deadlines are multiples of the period from the start, so delays do not add up. A missed deadline is counted and
     skipped. When the loop ends, by a signal, a fault or an error in `read` or `write`, a safe command is written last,
     if one is known. If a guard holds or calls, the loop continues and writes the held outputs.
 
-    Signals are only handled in the main thread. In other threads, use `stop`.
+    A first signal ends the loop after the current tick. A second one interrupts a `read` or `write` that hangs. None
+    interrupts the safe command. Signals are only handled in the main thread. In other threads, use `stop`. SIGHUP is
+    left alone where it is ignored, as under `nohup`. SIGKILL and crashes cannot be handled: see `heartbeat`.
 
     Args:
         controller: The controller; its rate is armed while the loop runs.
         read: Returns the inputs.
         write: Receives the outputs.
         hz: Ticks per second; by default the tick rate of the file.
-        safe: The last command: outputs, or a function that computes them from the last good outputs. By default, the
-            last good outputs are held, except that velocities, forces and similar outputs (by kind, unit and name of
-            the port) are set to zero.
+        safe: The last command: outputs, or a function that computes them from the last outputs. Outputs that it does
+            not give get their stop value (`on_stop`, otherwise by kind and unit): positions are held, rates and efforts
+            are zero.
         ticks: Number of ticks after which to stop; no limit if None.
         stop: Stops the loop when it is set, from any thread.
+        heartbeat: Called once a tick, after the outputs were written, to feed a watchdog at the motors. It is also
+            called while a fault is held, because the loop goes on writing. It is not called after the loop has ended.
 
     Returns:
         The result, if the loop was stopped by a signal, `ticks` or `stop`.
 
     Raises:
         FaultError: If a guard that is set to raise trips.
-        RuntimeInputError: If the rate is unknown or not the tick rate of the file, or `safe` is invalid.
+        RuntimeInputError: Before anything is read or written: if the rate is unknown or not the tick rate of the file,
+            if `safe` or `heartbeat` is invalid, or if nothing says what to leave an output with. At the end: if what a
+            `safe` function returned is invalid; stop values were written instead.
     """
     rate = hz if hz is not None else controller.contract.hz
     if rate is None:
         raise RuntimeInputError("The tick rate is not in the file. Pass hz=.")
-    if safe is not None and not callable(safe) and not isinstance(safe, Mapping):
-        raise RuntimeInputError(f"safe must be a dictionary of outputs, or a function that returns one, got {safe!r}.")
+    if heartbeat is not None and not callable(heartbeat):
+        raise RuntimeInputError(f"heartbeat must be a function without arguments, got {heartbeat!r}.")
+    command = SafeCommand(safe, controller.stop_values, controller.outputs, controller.ports)
     armed_before = controller.hz
     controller.arm(rate)
-    loop = _Loop(controller, read, write, round(_NANOSECONDS / rate), stop or threading.Event())
+    loop = _Loop(controller, read, write, round(_NANOSECONDS / rate), stop, heartbeat)
     try:
-        with loop.signals_handled():
+        with loop.signals.handled():
             try:
                 loop.run(ticks)
             finally:
-                loop.finish(safe)
+                loop.finish(command)
     finally:
         controller.disarm()
         if armed_before is not None:
@@ -107,63 +108,50 @@ class _Loop:
         read: Callable[[], Mapping[str, Any]],
         write: Callable[[Outputs], object],
         period: int,
-        stop: threading.Event,
+        stop: threading.Event | None,
+        heartbeat: Callable[[], object] | None,
     ):
-        self._controller, self._read, self._write, self._period, self._stop = controller, read, write, period, stop
+        self._controller, self._read, self._write, self._heartbeat = controller, read, write, heartbeat
+        self._period = period
+        self._stop = stop if stop is not None else threading.Event()
         self._last: Outputs | None = None
-        self._is_finishing = False
+        self.signals = StopSignals()
         self.ticks = self.overruns = 0
 
     def run(self, ticks: int | None) -> None:
         deadline = time.perf_counter_ns()
-        while not self._stop.is_set() and (ticks is None or self.ticks < ticks):
-            outputs = self._controller.step(self._read())
+        while not self._is_stopped() and (ticks is None or self.ticks < ticks):
+            outputs = self._controller.step(self.signals.interruptible(self._read))
             self._last = {name: value.copy() for name, value in outputs.items()}
-            self._write(outputs)
+            self.signals.interruptible(self._write, outputs)
             self.ticks += 1
+            if self._heartbeat is not None:
+                self.signals.interruptible(self._heartbeat)
             deadline += self._period
             late = time.perf_counter_ns() - deadline
             if late > 0:
                 missed = 1 + late // self._period
                 self.overruns += missed
                 deadline += missed * self._period
-                late -= missed * self._period
-            time.sleep(-late / _NANOSECONDS)
+            self._sleep_until(deadline)
 
-    def finish(self, safe: Safe | None) -> None:
-        """Write the safe command, if one is known. Signals do not interrupt this."""
-        self._is_finishing = True
-        if isinstance(safe, Mapping):
-            self._write(dict(safe))
-        elif self._last is not None:
-            ports = self._controller.ports
-            command = {name: _stopped(ports[name], value) for name, value in self._last.items()}
-            try:
-                command = dict(safe(self._last)) if safe is not None else command
-            finally:
-                self._write(command)
+    def finish(self, safe: SafeCommand) -> None:
+        """Write the safe command, if one is known, then raise the error of a `safe` function.
 
-    @contextlib.contextmanager
-    def signals_handled(self) -> Iterator[None]:
-        """Let a signal end the loop after the current tick; a second signal interrupts it, unless it is finishing."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self._handle) for number in _SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+        Signals do not interrupt this, because they only interrupt calls of `run()`.
+        """
+        outputs, error = safe.outputs(self._last)
+        if outputs is not None:
+            self._write(outputs)
+        if error is not None:
+            raise error
 
-    def _handle(self, number: int, frame: object) -> None:
-        if self._stop.is_set() and not self._is_finishing:
-            raise KeyboardInterrupt
-        self._stop.set()
+    def _is_stopped(self) -> bool:
+        return self.signals.is_stopped or self._stop.is_set()
 
-
-def _stopped(port: Port, value: np.ndarray) -> np.ndarray:
-    """Return the last value for a port: zero if the value would keep the robot moving, otherwise the value."""
-    words = f"{port.kind or ''} {port.name}".lower()
-    moves = any(word in words for word in _RATES_AND_EFFORTS) or (port.unit or "").lower() in _THEIR_UNITS
-    return np.zeros_like(value) if moves else value
+    def _sleep_until(self, deadline: int) -> None:
+        """Sleep until a deadline, but not longer than a moment once the loop is stopped."""
+        while (seconds := (deadline - time.perf_counter_ns()) / _NANOSECONDS) > 0:
+            time.sleep(min(seconds, _LONGEST_SLEEP))
+            if seconds > _LONGEST_SLEEP and self._is_stopped():
+                return

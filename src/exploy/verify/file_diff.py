@@ -11,7 +11,7 @@ from exploy.contract import Contract, GoldenTrace, Port, PortKind, StoredMemory,
 from exploy.runtime.controller import Controller
 from exploy.runtime.selftest import run_ticks
 
-_PORT_FIELDS = ("dtype", "shape", "kind", "unit", "frame", "limits", "gains", "finite")
+_PORT_FIELDS = ("dtype", "shape", "kind", "unit", "frame", "limits", "gains", "finite", "on_stop")
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class FileDiff:
     """All differences between two files.
 
     Args:
-        interface: Ports, element names and their order, gains, limits, rates. The robot must be adapted to these.
+        interface: Ports, element names and their order, gains, limits, stop values, rates. The robot must be adapted to
+            these.
         other: Memories, constants, observations, provenance.
         behaviour: For each trace, the largest difference of each output; None if the files cannot be compared.
     """

@@ -26,9 +26,10 @@ OnFault = Callable[[Fault], Mapping[str, Any] | None]
 class Guards:
     """What the controller checks, and what it does when a check fails.
 
-    `"raise"` raises a FaultError. `"hold"` keeps the outputs of the last good tick. `"call"` calls the controller's
-    `on_fault` once and holds the outputs that it returns, or the last good ones if it returns None. `"off"` disables
-    the check. After a fault, the controller computes nothing until it is reset.
+    `"raise"` raises a FaultError. `"hold"` keeps positions at those of the last good tick and sets outputs that would
+    move the robot to their stop values. `"call"` calls the controller's `on_fault` once and holds the outputs that it
+    returns; all others as with `"hold"`. `"off"` disables the check. After a fault, the controller computes nothing
+    until it is reset.
 
     Args:
         inputs: Inputs of `step()` that are missing, unknown, or have the wrong shape or dtype. If off, unknown inputs
@@ -36,12 +37,12 @@ class Guards:
         finite: Non-finite inputs, outputs or memories.
         limits: Inputs or outputs beyond the limits in the file.
         stale: Inputs that were not refreshed in time; once a rate is armed.
-        rate: Ticks that come too early or too late; once a rate is armed.
+        rate: Ticks that miss their deadlines, or come too early; once a rate is armed.
         overrun: Steps that take longer than their period; once a rate is armed.
         execution: onnxruntime cannot compute a step, for example because an index is out of range. Cannot be disabled.
         rate_tolerance: Fraction of the period by which a tick may be early or late.
-        patience: Number of ticks in a row that may be late, early or over their period before this is a fault. A
-            single tick that is late by more periods than that is a fault at once.
+        patience: Number of periods in a row that may be missed before this is a fault, by one late tick or by several;
+            and number of steps in a row that may take longer than their period.
 
     Raises:
         RuntimeInputError: If an action is not one of the four, or a number is out of range.

@@ -6,6 +6,7 @@ from typing import Any
 
 from exploy.contract import Contract
 from exploy.errors import Guard, RuntimeInputError
+from exploy.runtime.guards.deadline_grid import DeadlineGrid
 from exploy.runtime.guards.guards import Guards, Violation
 
 _NANOSECONDS = 1_000_000_000
@@ -30,7 +31,7 @@ def validated_rate(hz: float, contract: Contract, *, of_the_file: bool = True) -
 
 
 class RateWatch:
-    """The time of the last tick and of the last refresh of each input.
+    """The time of the last tick, the grid of deadlines, and the time of the last refresh of each input.
 
     Args:
         hz: Ticks per second.
@@ -47,28 +48,39 @@ class RateWatch:
         self.period = round(_NANOSECONDS / self.hz)
         default = _POLICY_PERIODS * contract.decimation / self.hz
         self._guards = guards
+        self._watches_stale, self._watches_rate = guards.watches(Guard.STALE), guards.watches(Guard.RATE)
         self._max_age = {name: _NANOSECONDS * max_age.get(name, default) for name in inputs}
+        self._shortest = min(self._max_age.values(), default=0.0)
         self._unused = contract.unused_inputs
+        self._grid = DeadlineGrid(self.period, guards.rate_tolerance)
         self.restart()
 
     def restart(self) -> None:
         """Clear all times; the next tick is the first."""
+        self._grid.restart()
         self._last: int | None = None
-        self._off_rate = self._overran = 0
-        self._refreshed: dict[str, float] = {}
+        self._overran = 0
+        self._all_refreshed: int | None = None
+        self._refreshed: dict[str, float] = {}  # since all inputs were refreshed together
 
     def mark(self, names: Iterable[str], now: float) -> None:
         """Record that inputs were refreshed."""
         for name in names:
             self._refreshed[name] = now
 
-    def take(self, values: Mapping[str, Any], ages: Mapping[str, float], now: int) -> None:
+    def take(self, values: Mapping[str, Any], ages: Mapping[str, float] | None, now: int) -> None:
         """Record that inputs were given, and the age of those that were measured earlier.
 
         Raises:
             RuntimeInputError: If an age is not a number of seconds, or an input is unknown.
         """
-        self.mark((name for name in self._max_age if name in values), now)
+        if all(map(values.__contains__, self._max_age)):
+            self._all_refreshed = now
+            self._refreshed.clear()
+        else:
+            self.mark((name for name in self._max_age if name in values), now)
+        if ages is None:
+            return
         if not isinstance(ages, Mapping):
             raise RuntimeInputError(f"ages must be a dictionary of seconds by input, got {ages!r}.")
         for name, age in ages.items():
@@ -80,11 +92,17 @@ class RateWatch:
     def before(self, now: int) -> Violation | None:
         """Return what is wrong at the start of a tick, or None."""
         last, self._last = self._last, now
-        if self._guards.watches(Guard.STALE):
-            found = self._stale(now)
-            if found is not None:
-                return found
-        return self._irregular(now - last) if last is not None and self._guards.watches(Guard.RATE) else None
+        if self._watches_stale and (found := self._stale(now)) is not None:
+            return found
+        if not self._watches_rate or self._grid.missed_with(now) <= self._guards.patience:
+            return None
+        interval = now - last if last is not None else 0
+        return Violation(
+            Guard.RATE,
+            f"{interval / 1e6:.2f} ms after the previous tick, expected {self.period / 1e6:.2f} ms at {self.hz:g} Hz "
+            f"(periods missed: {self._grid.missed}). Tick at that rate, or allow more with Guards(rate_tolerance=…, "
+            "patience=…).",
+        )
 
     def after(self, duration: int) -> Violation | None:
         """Return what is wrong after a step was computed, or None."""
@@ -92,7 +110,9 @@ class RateWatch:
             self._overran = 0
             return None
         self._overran += 1
-        if not self._guards.watches(Guard.OVERRUN) or not self._is_too_much(self._overran, duration):
+        patience = self._guards.patience
+        is_too_much = self._overran > patience or duration > (patience + 1) * self.period
+        if not is_too_much or not self._guards.watches(Guard.OVERRUN):
             return None
         return Violation(
             Guard.OVERRUN,
@@ -100,25 +120,12 @@ class RateWatch:
             f"({self._overran} in a row). Reduce the load, or allow more with Guards(patience=…).",
         )
 
-    def _irregular(self, interval: int) -> Violation | None:
-        if abs(interval - self.period) <= self._guards.rate_tolerance * self.period:
-            self._off_rate = 0
-            return None
-        self._off_rate += 1
-        if not self._is_too_much(self._off_rate, interval):
-            return None
-        return Violation(
-            Guard.RATE,
-            f"{interval / 1e6:.2f} ms after the previous tick, expected {self.period / 1e6:.2f} ms at {self.hz:g} Hz "
-            f"({self._off_rate} in a row). Tick at that rate, or allow more with Guards(rate_tolerance=…, patience=…).",
-        )
-
-    def _is_too_much(self, in_a_row: int, time: int) -> bool:
-        return in_a_row > self._guards.patience or time > (self._guards.patience + 1) * self.period
-
     def _stale(self, now: int) -> Violation | None:
+        together = self._all_refreshed
+        if together is not None and not self._refreshed and now - together <= self._shortest:
+            return None
         for name, allowed in self._max_age.items():
-            refreshed = self._refreshed.get(name)
+            refreshed = self._refreshed.get(name, together)
             if refreshed is None or now - refreshed > allowed:
                 age = "never" if refreshed is None else f"{(now - refreshed) / 1e6:.2f} ms ago"
                 return Violation(

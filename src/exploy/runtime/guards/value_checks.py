@@ -1,12 +1,11 @@
 """Checks all values of a tick at once; single elements are only searched if this check fails."""
 
-import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from exploy.contract import Port
+from exploy.contract.bounds import LIMITED_KINDS, bounds, extremes
 from exploy.errors import Guard
 from exploy.runtime.arena import Arena
 from exploy.runtime.engine import INPUT, OUTPUT, Engine, Key
@@ -66,12 +65,14 @@ class LimitCheck:
         described = [(INPUT, ports[port.name]) for port in engine.parts.inputs]
         described += [(OUTPUT, port) for port in engine.parts.outputs]
         limited = {
-            (what, port.name): port for what, port in described if port.limits and np.dtype(port.dtype).kind in "fiu"
+            (what, port.name): port
+            for what, port in described
+            if port.limits and np.dtype(port.dtype).kind in LIMITED_KINDS
         }
         self._engine = engine
         self._shown = ports
         self._ports = limited
-        self._bounds = {key: _bounds(port) for key, port in limited.items()}
+        self._bounds = {key: bounds(port.limits, np.dtype(port.dtype)) for key, port in limited.items()}
         self._flats: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
         for arena in (engine.guarded, engine.unguarded):
             for dtype in {engine.buffer(key).dtype for key in limited if key in arena.arrays}:
@@ -89,11 +90,11 @@ class LimitCheck:
     def _flat(self, arena: Arena[Key], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the values of one dtype, their bounds, and a buffer for clipped values, all as flat arrays."""
         flat = arena.flat[dtype]
-        low, high = (np.full(flat.shape, extreme, dtype) for extreme in _extremes(dtype))
-        for key, bounds in self._bounds.items():
+        low, high = (np.full(flat.shape, extreme, dtype) for extreme in extremes(dtype))
+        for key, pair in self._bounds.items():
             array = arena.arrays.get(key)
             if array is not None and array.dtype == dtype:
-                for target, bound in zip((low, high), bounds, strict=True):
+                for target, bound in zip((low, high), pair, strict=True):
                     target[arena.span(key)] = np.broadcast_to(bound, array.shape).reshape(-1)
         return flat, low, high, np.empty_like(flat)
 
@@ -122,31 +123,3 @@ def _element(key: Key, index: tuple[int, ...], engine: Engine, shown: Mapping[st
 
 def _first(flags: np.ndarray) -> tuple[int, ...]:
     return tuple(int(position) for position in np.argwhere(flags)[0])
-
-
-def _bounds(port: Port) -> tuple[np.ndarray, np.ndarray]:
-    """Return the minimum and maximum of a port in its dtype; the extremes of the dtype where there is no limit."""
-    limits: Any = port.limits
-    is_one_for_all = not any(isinstance(item, tuple) for item in limits)
-    pairs, shape = ((limits,), ()) if is_one_for_all else (limits, (len(limits),))
-    dtype = np.dtype(port.dtype)
-    low, high = (np.array([_bound(pair[side], dtype, side) for pair in pairs], dtype=dtype) for side in (0, 1))
-    return low.reshape(shape), high.reshape(shape)
-
-
-def _bound(value: float | None, dtype: np.dtype, side: int) -> Any:
-    """Return a bound that the dtype can represent."""
-    extremes = _extremes(dtype)
-    if value is None:
-        return extremes[side]
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            return dtype.type(value)
-    return min(max((math.ceil, math.floor)[side](value), extremes[0]), extremes[1])
-
-
-def _extremes(dtype: np.dtype) -> tuple[Any, Any]:
-    if dtype.kind == "f":
-        return -math.inf, math.inf
-    information = np.iinfo(dtype)
-    return int(information.min), int(information.max)

@@ -1,0 +1,59 @@
+"""Signals that stop a loop: the first one after a tick, a second one by interrupting a call that hangs."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+_Result = TypeVar("_Result")
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP", "SIGBREAK")  # not every system has all of them
+
+
+class StopSignals:
+    """Handles SIGINT, SIGTERM, SIGQUIT and SIGHUP while a loop runs.
+
+    The handler only sets plain attributes. It takes no lock, so a signal within a signal cannot block it. It raises
+    only within `interruptible()`, and once: no further signal can interrupt what the loop does when it ends.
+    """
+
+    def __init__(self) -> None:
+        self.is_stopped = False
+        self._may_interrupt = False
+
+    @contextlib.contextmanager
+    def handled(self) -> Iterator[None]:
+        """Handle the signals; only the main thread can. Signals that `nohup` and the like ignore are left alone."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before: dict[int, Any] = {}
+        try:
+            for number in _signals():
+                before[number] = signal.signal(number, self._handle)
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+    def interruptible(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Call a function. The second signal of the loop raises KeyboardInterrupt in it."""
+        self._may_interrupt = True
+        try:
+            return function(*arguments)
+        finally:
+            self._may_interrupt = False
+
+    def _handle(self, number: int, frame: object) -> None:
+        if self.is_stopped and self._may_interrupt:
+            self._may_interrupt = False
+            raise KeyboardInterrupt
+        self.is_stopped = True
+
+
+def _signals() -> list[int]:
+    """Return the signals of this system that stop a loop."""
+    numbers = [int(getattr(signal, name)) for name in _NAMES if hasattr(signal, name)]
+    hang_up = getattr(signal, "SIGHUP", None)
+    return [number for number in numbers if number != hang_up or signal.getsignal(number) is not signal.SIG_IGN]
