@@ -1,105 +1,157 @@
-"""Rewrites operators whose ONNX form is inexact to operators with an exact form.
+"""Replaces operators whose ONNX form is wrong at some values, or missing, by operators with a right form.
 
-Observed with torch 2.13: `atan2(0, -2)` gives -π instead of π, `logsigmoid(-20)` gives -inf, and a broadcasting `copy_`
-gives a tensor with the shape of the source.
+The forms are functions in `exact_forms/` that call torch operators. They are traced and put in the operator's place.
 """
 
-import math
+import functools
+import importlib
+import operator
+import pkgutil
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import fx
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from exploy.backends.onnx import exact_forms
 
 aten = torch.ops.aten
 
-Emit = Callable[..., fx.Node]
+Form = Callable[..., Any]
+Results = dict[fx.Node, torch.Tensor]
 
 
 def replace_inexact_operators(module: fx.GraphModule, examples: tuple[torch.Tensor, ...]) -> None:
     """Rewrite the graph of a module in place, without changing what it computes."""
-    graph = module.graph
-    if any(node.target in _REWRITES for node in graph.nodes):
-        shapes = _shapes(module, examples)
-        for node in list(graph.nodes):
-            rewrite = _REWRITES.get(node.target)
-            if rewrite is not None:
-                _apply(graph, node, rewrite, shapes)
-        graph.lint()
-        module.recompile()
+    nodes = [node for node in module.graph.nodes if _form_of(node) is not None]
+    if not nodes:
+        return
+    results = _results(module, examples)
+    for node in nodes:
+        _replace(module, node, results)
+    module.graph.lint()
+    module.recompile()
 
 
-def _apply(graph: fx.Graph, node: fx.Node, rewrite: Any, shapes: dict[fx.Node, torch.Size]) -> None:
-    def emit(target: Any, *args: Any) -> fx.Node:
-        new = graph.call_function(target, args)
-        new.meta.update({key: value for key, value in node.meta.items() if key != "val"})
-        return new
-
-    with graph.inserting_before(node):
-        replacement = rewrite(emit, shapes, node)
-    if replacement is not None:
-        node.replace_all_uses_with(replacement)
-        graph.erase_node(node)
+def _form_of(node: fx.Node) -> Form | None:
+    """The form of an operator; for one that writes to its first argument, that of what it computes."""
+    return None if node.op != "call_function" else _forms().get(_computing(node.target))
 
 
-def _shapes(module: fx.GraphModule, examples: tuple[torch.Tensor, ...]) -> dict[fx.Node, torch.Size]:
-    """The shape of every tensor in a graph, measured in one run."""
-    shapes: dict[fx.Node, torch.Size] = {}
+@functools.cache
+def _forms() -> dict[Any, Form]:
+    """The forms of all modules in exact_forms/, by operator. If there are several, the first one that applies counts."""
+    names = sorted(item.name for item in pkgutil.iter_modules(exact_forms.__path__))
+    found: dict[Any, list[Form]] = {}
+    for name in names:
+        module = importlib.import_module(f"{exact_forms.__name__}.{name}")
+        for target, form in module.FORMS.items():
+            found.setdefault(target, []).append(form)
+    return {target: functools.partial(_first_of, forms) for target, forms in found.items()}
+
+
+def _first_of(forms: list[Form], *args: Any, **options: Any) -> Any:
+    results = (form(*args, **options) for form in forms)
+    return next((result for result in results if result is not NotImplemented), NotImplemented)
+
+
+@functools.cache
+def _computing(target: Any) -> Any:
+    """The operator that computes the same and writes nothing; the operator itself if it writes nothing."""
+    schema = getattr(target, "_schema", None)
+    if schema is None or not schema.is_mutable or not schema.name.startswith("aten::"):
+        return target
+    name = schema.name.removeprefix("aten::")
+    packet = getattr(aten, name.removesuffix("_"), None)
+    overloads = [getattr(packet, overload) for overload in packet.overloads()] if packet is not None else []
+    same = (item for item in overloads if not item._schema.is_mutable and _types(item) == _types(target))
+    return next(same, target)
+
+
+def _types(target: Any) -> list[str]:
+    """The types of the arguments, without those that a result is written to."""
+    arguments = [item for item in target._schema.arguments if not item.is_out]
+    return [str(item.type) for item in arguments]
+
+
+def _results(module: fx.GraphModule, examples: tuple[torch.Tensor, ...]) -> Results:
+    """A tensor like the result of each node."""
+    results: Results = {}
 
     class Recorder(fx.Interpreter):
         def run_node(self, node: fx.Node) -> Any:
             result = super().run_node(node)
             if isinstance(result, torch.Tensor):
-                shapes[node] = result.shape
+                results[node] = result.detach().clone()
             return result
 
     with torch.no_grad():
-        Recorder(module).run(*examples)
-    return shapes
+        Recorder(module).run(*(example.clone() for example in examples))
+    return results
 
 
-def _atan2(emit: Emit, shapes: dict[fx.Node, torch.Size], node: fx.Node) -> fx.Node:
-    """Compute atan2 by quadrant, with the sign of zeros taken from their reciprocal."""
-    y, x = node.args
-    x_is_negative, y_is_negative = _is_negative(emit, x), _is_negative(emit, y)
-    angle = emit(aten.atan.default, emit(aten.div.Tensor, y, x))
-    angle = emit(aten.where.ScalarSelf, emit(aten.eq.Scalar, y, 0.0), 0.0, angle)
-    half_turn = emit(aten.where.Scalar, y_is_negative, -math.pi, math.pi)
-    half_turn = emit(aten.to.dtype, half_turn, _float_dtype(node))
-    return emit(aten.where.self, x_is_negative, emit(aten.add.Tensor, angle, half_turn), angle)
+def _replace(module: fx.GraphModule, node: fx.Node, results: Results) -> None:
+    """Put the traced form in the place of a node, unless the form says that the operator is right as it is."""
+    graph, form = module.graph, _form_of(node)
+    assert form is not None
+    nodes = list(dict.fromkeys(node.all_input_nodes))
+    written = {item.name for item in node.target._schema.arguments if item.is_out}  # type: ignore[union-attr]
+    if any(item not in results for item in nodes):
+        return
+
+    def call(*tensors: torch.Tensor) -> Any:
+        given = dict(zip(nodes, tensors, strict=True))
+        arguments = fx.map_arg((node.args, node.kwargs), lambda item: given[item])
+        return form(*arguments[0], **{name: value for name, value in arguments[1].items() if name not in written})
+
+    with torch.no_grad():
+        if call(*(results[item] for item in nodes)) is NotImplemented:
+            return
+        traced = make_fx(call)(*(results[item] for item in nodes))
+    with graph.inserting_before(node):
+        computed = _inlined(module, traced, nodes, node)
+        if _computing(node.target) is not node.target:
+            target = next((node.kwargs[name] for name in written), node.args[0])
+            computed = graph.call_function(aten.copy_.default, (target, computed))
+            computed.meta.update(_place(node))
+    if isinstance(computed, fx.Node):
+        _put_in_place(node, computed, results)
+    else:
+        for user in list(node.users):
+            _put_in_place(user, computed[user.args[1]], results)
+    graph.erase_node(node)
 
 
-def _is_negative(emit: Emit, value: Any) -> fx.Node:
-    """Whether a number is below zero or is negative zero."""
-    below_zero = emit(aten.lt.Scalar, value, 0.0)
-    return emit(aten.logical_or.default, below_zero, emit(aten.lt.Scalar, emit(aten.reciprocal.default, value), 0.0))
+def _put_in_place(node: fx.Node, computed: fx.Node, results: Results) -> None:
+    results[computed] = results[node]
+    node.replace_all_uses_with(computed)
+    if node.target is operator.getitem:
+        node.graph.erase_node(node)
 
 
-def _float_dtype(node: fx.Node) -> torch.dtype:
-    value = node.meta.get("val")
-    return value.dtype if isinstance(value, torch.Tensor) else torch.float32
+def _inlined(module: fx.GraphModule, traced: fx.GraphModule, nodes: list[fx.Node], node: fx.Node) -> Any:
+    """Copy a traced graph to where nodes are inserted, and return what it returns."""
+    copies: dict[fx.Node, fx.Node] = {}
+    arguments = iter(nodes)
+    for item in traced.graph.nodes:
+        if item.op == "placeholder":
+            copies[item] = next(arguments)
+        elif item.op == "output":
+            return fx.map_arg(item.args[0], copies.__getitem__)
+        else:
+            copies[item] = module.graph.node_copy(item, copies.__getitem__)
+            copies[item].meta = _place(node)
+            if item.op == "get_attr":
+                copies[item].target = _stored(module, getattr(traced, item.target))
+    raise AssertionError("a graph ends with its output")
 
 
-def _log_sigmoid(emit: Emit, shapes: dict[fx.Node, torch.Size], node: fx.Node) -> fx.Node:
-    """Compute min(x, 0) - log(1 + exp(-|x|)), which does not overflow."""
-    (x,) = node.args
-    tail = emit(aten.exp.default, emit(aten.neg.default, emit(aten.abs.default, x)))
-    negative_part = emit(aten.where.ScalarOther, emit(aten.lt.Scalar, x, 0.0), x, 0.0)
-    return emit(aten.sub.Tensor, negative_part, emit(aten.log1p.default, tail))
+def _stored(module: fx.GraphModule, value: torch.Tensor) -> str:
+    name = f"_constant_of_form_{sum(1 for _ in module.buffers())}"
+    module.register_buffer(name, value)
+    return name
 
 
-def _copy(emit: Emit, shapes: dict[fx.Node, torch.Size], node: fx.Node) -> fx.Node | None:
-    """Expand the source first when a smaller tensor is copied into a larger one."""
-    target, source = node.args[:2]
-    assert isinstance(target, fx.Node) and isinstance(source, fx.Node)
-    if shapes[target] != shapes[source]:
-        node.args = (target, emit(aten.expand.default, source, list(shapes[target])), *node.args[2:])
-    return None
-
-
-_REWRITES: dict[Any, Any] = {
-    aten.atan2.default: _atan2,
-    aten.log_sigmoid.default: _log_sigmoid,
-    aten.copy_.default: _copy,
-    aten.copy.default: _copy,
-}
+def _place(node: fx.Node) -> dict[str, Any]:
+    return {key: value for key, value in node.meta.items() if key != "val"}

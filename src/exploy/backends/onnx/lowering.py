@@ -12,6 +12,8 @@ from torch import fx
 from torch.export import Dim
 
 from exploy.backends.onnx.exact_operators import replace_inexact_operators
+from exploy.backends.onnx.exact_patterns import exact_patterns
+from exploy.backends.onnx.float64_numbers import restore_float64_numbers
 from exploy.backends.onnx.older_opsets import OLDEST_OF_TORCH, in_older_opset
 from exploy.backends.onnx.operator_table import kept_operator_table
 from exploy.backends.onnx.squeezes import drop_squeezes
@@ -41,7 +43,7 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
             replace_inexact_operators(module, examples)
             exported = torch.export.export(module, examples, dynamic_shapes=_open_sizes(program))
             _require_no_bfloat16(exported.graph)
-            with kept_operator_table():
+            with kept_operator_table(), exact_patterns():
                 result = torch.onnx.export(
                     exported,
                     opset_version=max(opset_version, OLDEST_OF_TORCH),
@@ -56,6 +58,10 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
     assert result is not None
     model = result.model
     model.ir_version = ir_version
+    assert result.exported_program is not None
+    stored = {*result.exported_program.state_dict, *result.exported_program.constants}
+    restore_float64_numbers(model, result.exported_program.graph, stored)
+    register_constants(model.graph)
     drop_squeezes(model.graph)
     if opset_version < OLDEST_OF_TORCH:
         model = in_older_opset(model, opset_version)
@@ -66,6 +72,13 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
         )
     ClearMetadataAndDocStringPass()(model)
     return model
+
+
+def register_constants(graph: ir.Graph) -> None:
+    """Make initializers of all constants that nodes read: torch's exporter forgets some that are stored twice."""
+    for value in (value for node in graph for value in node.inputs if value is not None):
+        if value.producer() is None and value.const_value is not None and value.name not in graph.initializers:
+            graph.register_initializer(value)
 
 
 def _open_sizes(program: Program) -> tuple[dict[int, Dim] | None, ...] | None:
