@@ -31,7 +31,7 @@ def restore_float64_numbers(model: ir.Model, graph: fx.Graph, stored: Iterable[s
 
 
 def _numbers(graph: fx.Graph) -> dict[float, set[float]]:
-    """All numbers in a graph that float32 cannot hold, by the number that it holds instead."""
+    """All numbers in a graph that float32 cannot hold, and their negatives, by the number that it holds instead."""
     found: dict[float, set[float]] = {}
     for node in graph.nodes:
         for number in _floats((node.args, node.kwargs)):
@@ -39,6 +39,7 @@ def _numbers(graph: fx.Graph) -> dict[float, set[float]]:
                 rounded = float(np.float32(number))
             if rounded != number and np.isfinite(number):
                 found.setdefault(rounded, set()).add(number)
+                found.setdefault(-rounded, set()).add(-number)
     return found
 
 

@@ -14,6 +14,7 @@ from torch.export import Dim
 from exploy.backends.onnx.exact_operators import replace_inexact_operators
 from exploy.backends.onnx.exact_patterns import exact_patterns
 from exploy.backends.onnx.float64_numbers import restore_float64_numbers
+from exploy.backends.onnx.kernels import require_kernels
 from exploy.backends.onnx.older_opsets import OLDEST_OF_TORCH, in_older_opset
 from exploy.backends.onnx.operator_table import kept_operator_table
 from exploy.backends.onnx.squeezes import drop_squeezes
@@ -70,6 +71,7 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
             f"Opset {opset_version} was requested, but the graph could only be expressed in opset "
             f"{model.opset_imports.get('')}. Choose another opset_version."
         )
+    require_kernels(model.graph, opset_version)
     ClearMetadataAndDocStringPass()(model)
     return model
 
