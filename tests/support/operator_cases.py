@@ -2,6 +2,7 @@
 
 The arguments of a case are the inputs of a file. `docs/operators.md` lists what each gives in torch and in the file.
 """
+# ruff: noqa: B008, SIM905 - names are words of a text, and functions are parts of tables
 
 import math
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 
 inf, nan = math.inf, math.nan
 
@@ -51,6 +52,16 @@ def pairs(first: list[Any], second: list[Any] | None = None, dtype: torch.dtype 
     return vector([row[0] for row in rows], dtype), vector([row[1] for row in rows], dtype)
 
 
+def method(name: str, *args: Any, **options: Any) -> Callable[..., Any]:
+    """A function that calls a method of its argument."""
+    return lambda x: getattr(x, name)(*args, **options)
+
+
+def function_of(module: Any, name: str, **options: Any) -> Callable[..., Any]:
+    """A function of a module, with options."""
+    return lambda *args: getattr(module, name)(*args, **options)
+
+
 def grid(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Random values; integers are small."""
     generator = torch.Generator().manual_seed(seed)
@@ -81,9 +92,9 @@ ACTIVATIONS = (
     "sigmoid silu softplus softshrink softsign tanh tanhshrink"
 ).split()
 BINARY = (
-    "add sub mul div floor_divide fmod remainder true_divide maximum minimum fmax fmin pow atan2 arctan2 hypot copysign "
-    "logaddexp logaddexp2 xlogy heaviside nextafter eq ne lt le gt ge isclose logical_and logical_or logical_xor ldexp "
-    "float_power dist"
+    "add sub mul div floor_divide fmod remainder true_divide maximum minimum fmax fmin pow atan2 arctan2 hypot "
+    "copysign logaddexp logaddexp2 xlogy heaviside nextafter eq ne lt le gt ge isclose logical_and logical_or "
+    "logical_xor ldexp float_power dist"
 ).split()
 INTEGER_UNARY = "abs neg sign sgn logical_not square bitwise_not relu".split()
 INTEGER_BINARY = (
@@ -94,10 +105,10 @@ INTEGER_BINARY = (
 def _unary() -> Iterator[Case]:
     for name in UNARY:
         values = MODERATE if name in ("int", "long") else FLOATS
-        yield Case("one float", name, lambda x, name=name: getattr(x, name)(), (vector(values),))
+        yield Case("one float", name, method(name), (vector(values),))
     for name in ACTIVATIONS:
         options: dict[str, Any] = {"rrelu": {"training": False}}.get(name, {})
-        function = lambda x, name=name, options=options: getattr(F, name)(x, **options)  # noqa: E731
+        function = function_of(F, name, **options)
         yield Case("activations", name, function, (vector([*FLOATS, 0.1]),))
     yield Case("activations", "gelu tanh", lambda x: F.gelu(x, approximate="tanh"), (vector(FLOATS),))
     yield Case("activations", "softmax", lambda x: F.softmax(x, -1), (with_corners(6, 5),))
@@ -114,9 +125,9 @@ def _binary() -> Iterator[Case]:
         if name == "ldexp":
             second = pairs(FLOATS, [0, 1, -1, 5, -20, 100])[1]
             first = pairs(FLOATS, [0, 1, -1, 5, -20, 100])[0]
-        yield Case("two floats", name, lambda a, b, name=name: getattr(torch, name)(a, b), (first, second))
+        yield Case("two floats", name, function_of(torch, name), (first, second))
     for mode in ("floor", "trunc"):
-        function = lambda a, b, mode=mode: torch.div(a, b, rounding_mode=mode)  # noqa: E731
+        function = function_of(torch, "div", rounding_mode=mode)
         yield Case("two floats", f"div {mode}", function, pairs(FLOATS))
     yield Case("two floats", "addcmul", lambda a, b: torch.addcmul(a, a, b, value=0.5), pairs(FLOATS))
     yield Case("two floats", "addcdiv", lambda a, b: torch.addcdiv(a, a, b, value=0.5), pairs(FLOATS))
@@ -127,7 +138,7 @@ def _binary() -> Iterator[Case]:
     yield Case("two floats", "python //", lambda a, b: a // b, pairs(FLOATS))
     yield Case("two floats", "python **", lambda a, b: a.abs() ** b, pairs(MODERATE))
     for power in (0, 1, 2, 3, -1, 0.5, -0.5, 2.5):
-        yield Case("two floats", f"pow {power}", lambda x, power=power: x**power, (vector(FLOATS),))
+        yield Case("two floats", f"pow {power}", method("__pow__", power), (vector(FLOATS),))
     yield Case("two floats", "python % 2π", lambda x: x % (2 * math.pi), (vector(MODERATE),))
     yield Case("two floats", "remainder of a number", lambda x: torch.remainder(x, 3), (vector(FLOATS),))
     yield Case("two floats", "fmod of a number", lambda x: torch.fmod(x, 3.5), (vector(FLOATS),))
@@ -172,16 +183,16 @@ def _integers() -> Iterator[Case]:
     for dtype, values in kinds.items():
         kind = str(dtype).removeprefix("torch.")
         for name in INTEGER_UNARY:
-            case = lambda x, name=name: getattr(x, name)()  # noqa: E731
+            case = method(name)
             yield Case("integers", f"{name} {kind}", case, (vector(values, dtype),))
         for name in INTEGER_BINARY:
             divides = name in ("floor_divide", "remainder", "fmod")  # the processor stops at min / -1 and x / 0
             second = [value for value in values if value not in (0, -1)] if divides else values
-            case = lambda a, b, name=name: getattr(torch, name)(a, b)  # noqa: E731
+            case = function_of(torch, name)
             yield Case("integers", f"{name} {kind}", case, pairs(values, second, dtype))
         for name in ("amax", "amin", "sum", "argmax", "argmin", "cumsum", "prod"):
             options = () if name in ("amax", "amin", "sum", "argmax", "argmin", "prod") else (0,)
-            case = lambda x, name=name, options=options: getattr(x, name)(*options)  # noqa: E731
+            case = method(name, *options)
             yield Case("integers", f"{name} {kind}", case, (vector(values, dtype),))
         yield Case("integers", f"min() {kind}", lambda x: x.min(), (vector(values, dtype),))
         yield Case("integers", f"max(dim) {kind}", lambda x: x.max(dim=-1), (grid(4, 5, dtype=dtype),))
@@ -195,10 +206,10 @@ def _integers() -> Iterator[Case]:
     yield Case("integers", "shifts", lambda x: (x << 2, x >> 1), (vector([0, 1, 5, 1000, -8], torch.int32),))
     for name in ("all", "any", "sum", "amax", "cumsum", "sort", "logical_not", "prod"):
         options = (-1,) if name == "cumsum" else ()
-        case = lambda x, name=name, options=options: getattr(x, name)(*options)  # noqa: E731
+        case = method(name, *options)
         yield Case("flags", name, case, (grid(7, dtype=torch.bool),))
     for name in ("logical_and", "logical_or", "logical_xor", "eq", "ne", "bitwise_and", "mul", "maximum", "add"):
-        case = lambda a, b, name=name: getattr(torch, name)(a, b)  # noqa: E731
+        case = function_of(torch, name)
         yield Case("flags", f"{name} of flags", case, pairs(BOOLS, None, torch.bool))
     yield Case("flags", "~", lambda x: ~x, (grid(7, dtype=torch.bool),))
     yield Case("flags", "&, |, ^", lambda a, b: (a & b, a | b, a ^ b), pairs(BOOLS, None, torch.bool))
@@ -210,15 +221,15 @@ def _reductions() -> Iterator[Case]:
     values, row = with_corners(6, 7), grid(6, 7)
     for name in ("sum", "mean", "prod", "amax", "amin", "argmax", "argmin", "logsumexp", "nansum", "nanmean"):
         for shown, tensor in (("", row), (" with NaN", values)):
-            case = lambda x, name=name: getattr(x, name)(-1)  # noqa: E731
+            case = method(name, -1)
             yield Case("reductions", f"{name}(-1){shown}", case, (tensor,))
     for name in ("std", "var", "median", "mode", "norm", "all", "any", "cumsum", "cumprod", "max", "min"):
-        case = lambda x, name=name: getattr(x, name)(dim=-1)  # noqa: E731
+        case = method(name, dim=-1)
         yield Case("reductions", f"{name}(dim=-1)", case, (row,))
     for name in ("cummax", "cummin", "logcumsumexp", "softmax"):
-        yield Case("reductions", name, lambda x, name=name: getattr(x, name)(dim=-1), (row,))
+        yield Case("reductions", name, method(name, dim=-1), (row,))
     for name in ("sum", "mean", "max", "min", "amax", "median", "norm", "std", "var", "any", "all", "argmax"):
-        yield Case("reductions", f"{name}()", lambda x, name=name: getattr(x, name)(), (row,))
+        yield Case("reductions", f"{name}()", method(name), (row,))
     yield Case("reductions", "max(dim) with NaN", lambda x: x.max(dim=-1), (values,))
     yield Case("reductions", "min(dim) with NaN", lambda x: x.min(dim=-1), (values,))
     yield Case("reductions", "median with NaN", lambda x: x.median(dim=-1), (values,))
@@ -431,7 +442,10 @@ def _matrices() -> Iterator[Case]:
         "solve vector": (torch.linalg.solve, (well_conditioned(1, 4)[0], grid(4))),
         "solve 6": (torch.linalg.solve, (well_conditioned(2, 6), grid(2, 6, 1))),
         "cholesky": (torch.linalg.cholesky, (positive(3, 3),)),
-        "cholesky_solve": (lambda b, a: torch.cholesky_solve(b, torch.linalg.cholesky(a)), (grid(3, 3, 1), positive(3, 3))),
+        "cholesky_solve": (
+            lambda b, a: torch.cholesky_solve(b, torch.linalg.cholesky(a)),
+            (grid(3, 3, 1), positive(3, 3)),
+        ),
         "solve_triangular": (
             lambda a, b: torch.linalg.solve_triangular(a.tril(), b, upper=False),
             (well_conditioned(2, 3), grid(2, 3, 2)),
@@ -549,21 +563,18 @@ def _doubles() -> Iterator[Case]:
     """Operators in float64, as a simulator with a default dtype of float64 calls them."""
     names = (
         "abs acos asin atan ceil cos cosh elu erf exp expm1 floor gelu isnan leaky_relu log log1p neg reciprocal relu "
-        "round rsqrt selu sigmoid sign silu sin sinh softplus softsign sqrt tan tanh trunc hardtanh hardswish mish celu "
-        "logsigmoid hardsigmoid relu6 softmax"
+        "round rsqrt selu sigmoid sign silu sin sinh softplus softsign sqrt tan tanh trunc hardtanh hardswish mish "
+        "celu logsigmoid hardsigmoid relu6 softmax"
     ).split()
     for name in names:
-
-        def function(x: torch.Tensor, name: str = name) -> Any:
-            return F.softmax(x, -1) if name == "softmax" else getattr(F, name, getattr(torch, name, None))(x)  # type: ignore[misc]
-
+        module, options = (F, {"dim": -1} if name == "softmax" else {}) if hasattr(F, name) else (torch, {})
+        function = function_of(module, name, **options)
         yield Case("float64", f"{name} float64", function, (vector(MODERATE, torch.float64),))
     for name in ("atan2", "fmod", "remainder", "pow", "maximum", "copysign", "hypot", "floor_divide", "add"):
-        function = lambda a, b, name=name: getattr(torch, name)(a, b)  # noqa: E731
+        function = function_of(torch, name)
         yield Case("float64", f"{name} float64", function, pairs(MODERATE, None, torch.float64))
     for name in ("sum", "mean", "amax", "argmax", "cumsum", "norm", "std", "prod", "logsumexp"):
-        options = {"dim": -1}
-        function = lambda x, name=name, options=options: getattr(x, name)(**options)  # noqa: E731
+        function = method(name, dim=-1)
         yield Case("float64", f"{name} float64", function, (grid(3, 4, dtype=torch.float64),))
     double = torch.float64
     yield Case("float64", "clamp float64", lambda x: x.clamp(-1, 1), (vector(FLOATS, double),))
@@ -581,6 +592,7 @@ def _doubles() -> Iterator[Case]:
 def cases() -> list[Case]:
     """All calls."""
     groups = (
-        _unary, _binary, _bounds, _integers, _reductions, _order, _shapes, _indexing, _matrices, _networks, _in_place, _doubles,
+        _unary, _binary, _bounds, _integers, _reductions, _order, _shapes, _indexing, _matrices, _networks, _in_place,
+        _doubles,
     )  # fmt: skip
     return [case for group in groups for case in group()]

@@ -22,16 +22,20 @@ Form = Callable[..., Any]
 Results = dict[fx.Node, torch.Tensor]
 
 
-def replace_inexact_operators(module: fx.GraphModule, examples: tuple[torch.Tensor, ...]) -> None:
-    """Rewrite the graph of a module in place, without changing what it computes."""
+def replace_inexact_operators(module: fx.GraphModule, examples: tuple[torch.Tensor, ...]) -> list[str]:
+    """Rewrite the graph of a module in place, without changing what it computes.
+
+    Returns:
+        The names of the operators that were replaced.
+    """
     nodes = [node for node in module.graph.nodes if _form_of(node) is not None]
     if not nodes:
-        return
+        return []
     results = _results(module, examples)
-    for node in nodes:
-        _replace(module, node, results)
+    replaced = [str(node.target) for node in nodes if _replace(module, node, results)]
     module.graph.lint()
     module.recompile()
+    return replaced
 
 
 def _form_of(node: fx.Node) -> Form | None:
@@ -41,7 +45,7 @@ def _form_of(node: fx.Node) -> Form | None:
 
 @functools.cache
 def _forms() -> dict[Any, Form]:
-    """The forms of all modules in exact_forms/, by operator. If there are several, the first one that applies counts."""
+    """The forms of all modules in exact_forms/, by operator. Of several, the first one that applies counts."""
     names = sorted(item.name for item in pkgutil.iter_modules(exact_forms.__path__))
     found: dict[Any, list[Form]] = {}
     for name in names:
@@ -91,14 +95,14 @@ def _results(module: fx.GraphModule, examples: tuple[torch.Tensor, ...]) -> Resu
     return results
 
 
-def _replace(module: fx.GraphModule, node: fx.Node, results: Results) -> None:
-    """Put the traced form in the place of a node, unless the form says that the operator is right as it is."""
+def _replace(module: fx.GraphModule, node: fx.Node, results: Results) -> bool:
+    """Put the traced form in the place of a node, and return True; unless the operator is right as it is."""
     graph, form = module.graph, _form_of(node)
     assert form is not None
     nodes = list(dict.fromkeys(node.all_input_nodes))
     written = {item.name for item in node.target._schema.arguments if item.is_out}  # type: ignore[union-attr]
     if any(item not in results for item in nodes):
-        return
+        return False  # it reads a part of something that is no tensor
 
     def call(*tensors: torch.Tensor) -> Any:
         given = dict(zip(nodes, tensors, strict=True))
@@ -107,7 +111,7 @@ def _replace(module: fx.GraphModule, node: fx.Node, results: Results) -> None:
 
     with torch.no_grad():
         if call(*(results[item] for item in nodes)) is NotImplemented:
-            return
+            return False
         traced = make_fx(call)(*(results[item] for item in nodes))
     with graph.inserting_before(node):
         computed = _inlined(module, traced, nodes, node)
@@ -121,6 +125,7 @@ def _replace(module: fx.GraphModule, node: fx.Node, results: Results) -> None:
         for user in list(node.users):
             _put_in_place(user, computed[user.args[1]], results)
     graph.erase_node(node)
+    return True
 
 
 def _put_in_place(node: fx.Node, computed: fx.Node, results: Results) -> None:

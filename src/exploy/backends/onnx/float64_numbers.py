@@ -9,6 +9,7 @@ from torch import fx
 
 from exploy.errors import LoweringError
 
+
 def restore_float64_numbers(model: ir.Model, graph: fx.Graph, stored: Iterable[str]) -> None:
     """Replace float64 constants that are rounded numbers of the code by these numbers.
 
@@ -79,19 +80,19 @@ def _is_cast_to_double(node: ir.Node) -> bool:
     return to is not None and to.as_int() == ir.DataType.DOUBLE
 
 
-def _precise(tensor: ir.TensorProtocol, numbers: dict[float, set[float]]) -> ir.Tensor | None:
+def _precise(tensor: ir.TensorProtocol, numbers: dict[float, set[float]]) -> ir.TensorProtocol | None:
     array = tensor.numpy()
     first = array.reshape(-1)[0]
     meant = numbers.get(float(first), set()) if (array == first).all() else set()
     if len(meant) > 1:
         raise LoweringError(
-            f"The numbers {' and '.join(map(repr, sorted(meant)))} are the same in float32, and the file could not tell "
-            "them apart. Compute in float32, or keep one of them in a float64 tensor."
+            f"The numbers {' and '.join(map(repr, sorted(meant)))} are the same in float32, and cannot be told apart "
+            "in the file. Compute in float32, or keep one of them in a float64 tensor."
         )
     return ir.tensor(np.full(array.shape, next(iter(meant)), np.float64)) if meant else None
 
 
-def _set(value: ir.Value, tensor: ir.Tensor) -> None:
+def _set(value: ir.Value, tensor: ir.TensorProtocol) -> None:
     node = value.producer()
     if node is None:
         tensor.name = value.name

@@ -28,8 +28,8 @@ def require_kernels(graph: ir.Graph, opset: int) -> None:
         lacking = _lacking(node, opset)
         if lacking is not None:
             raise LoweringError(
-                f"{place}: onnxruntime cannot compute {node.op_type} of {lacking}. Convert the values before this line, "
-                f"for example with .float(), or use other operators."
+                f"{place}: onnxruntime cannot compute {node.op_type} of {lacking}. Convert the values before this "
+                "line, for example with .float(), or use other operators."
             )
 
 
@@ -64,7 +64,7 @@ def _onnx_name(dtype: ir.DataType) -> str:
 def _type_names(op_type: str, opset: int) -> tuple[str, ...]:
     """The name of the type of each input, such as T; empty for operators that onnxruntime makes of others."""
     try:
-        schema = onnx.defs.get_schema(op_type, opset)
+        schema: Any = onnx.defs.get_schema(op_type, opset)
     except onnx.defs.SchemaError:
         return ()
     if schema.has_function or schema.has_context_dependent_function:

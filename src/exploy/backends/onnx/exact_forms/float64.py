@@ -98,7 +98,15 @@ def hardswish(x: torch.Tensor) -> torch.Tensor:
     return x * (x + 3).clamp(0.0, 6.0) / 6
 
 
+def gelu(x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
+    """By tanh, or by erf, for which there is no kernel: the export says so."""
+    if approximate == "tanh":
+        return 0.5 * x * (1 + (math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)).tanh())
+    return 0.5 * x * (1 + (x / math.sqrt(2)).erf())
+
+
 FORMS = {
+    aten.gelu.default: _for_float64(gelu),
     aten.atan.default: _for_float64(atan),
     aten.asin.default: _for_float64(asin),
     aten.acos.default: _for_float64(acos),

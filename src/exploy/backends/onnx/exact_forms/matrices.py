@@ -9,7 +9,7 @@ aten = torch.ops.aten
 _MAX_SIZE = 16
 
 
-def cdist(x: torch.Tensor, y: torch.Tensor, p: float = 2.0, compute_mode: int | None = None) -> torch.Tensor:
+def cdist(x: torch.Tensor, y: torch.Tensor, p: float = 2.0, compute_mode: int | None = None) -> Any:
     """Distances between all rows of two matrices."""
     return aten.linalg_vector_norm.default(x.unsqueeze(-2) - y.unsqueeze(-3), p, [-1])
 

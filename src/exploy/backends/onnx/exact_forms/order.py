@@ -118,7 +118,7 @@ def _sorted(x: torch.Tensor, dim: int, descending: bool) -> tuple[torch.Tensor, 
     return x.gather(dim, places), places
 
 
-def topk(x: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
+def topk(x: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The first of sorted values."""
     if not x.is_floating_point():
         return NotImplemented
