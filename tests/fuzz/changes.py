@@ -190,7 +190,7 @@ OPERATORS = tuple(
     ]
 )
 ATTRIBUTES = (b"axis", b"to", b"axes", b"perm", b"keepdims", b"hidden_size", b"dtype", b"k", b"allowzero", b"body")
-SIZES = (0, 1, 2, 3, 7, 100, 2**31, 2**40, 2**63, 2**64 - 1)
+SIZES = (0, 1, 2, 3, 7, 100, 2**31, 2**40, 2**63, 2**64 - 1, 2**64 - 2, 2**64 - 100)
 HOSTILE_BYTES = (b"", b"x", b"y", b"\xff\xfe", b"evil.domain", b"Identity", b"Loop", b"ConstantOfShape", b"Range")
 Message = list[list[Any]]  # of [number, wire type, value]; the value is a Message, bytes, or a number
 
@@ -283,7 +283,9 @@ def _change_field(owner: Message, index: int, random: Random, places: list[tuple
     elif kind == 6 and isinstance(field[2], bytes):
         field[2] = random.choice(HOSTILE_BYTES)
     elif isinstance(field[2], int):
-        field[2] = random.choice((0, 1, 2, 7, 9, 11, 2**31 - 1, 2**31, 2**63, 2**64 - 1, field[2] + 1))
+        field[2] = random.choice(
+            (0, 1, 2, 7, 9, 11, 2**31 - 1, 2**31, 2**63, 2**64 - 1, 2**64 - 2, 2**64 - 100, field[2] + 1)
+        )
     elif isinstance(field[2], bytes) and field[2]:
         changed = bytearray(field[2])
         changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)

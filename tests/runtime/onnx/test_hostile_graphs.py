@@ -259,6 +259,27 @@ def test_graphs_for_training_are_refused() -> None:
         file_of(*chain("xy"), change=lambda model: model.training_info.add())
 
 
+@pytest.mark.parametrize("number", [-1, -2, 2**31, -(2**63)])
+def test_numbers_that_end_the_process_in_onnxruntime_are_refused(number: int) -> None:
+    """GatherND with a negative batch_dims aborts, which no process survives."""
+    nodes = [
+        helper.make_node("GatherND", ["table", "index"], ["g"], batch_dims=number),
+        helper.make_node("Add", ["x", "g"], ["y"]),
+    ]
+    weights = {"table": np.zeros((2, 1), np.float32), "index": np.zeros((1, 1), np.int64)}
+    with pytest.raises(ContractError, match=f"A node 'GatherND' of .* has 'batch_dims' = {number}"):
+        Controller.load(file_of(*nodes, weights=weights))
+
+
+def test_a_constant_may_be_any_number() -> None:
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value_int=2**63 - 1),
+        helper.make_node("Cast", ["c"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Min", ["x", "f"], ["y"]),
+    ]
+    assert Controller.load(file_of(*nodes)).step({"x": [1.0]})["y"] == 1
+
+
 def test_an_operator_without_its_inputs_is_refused() -> None:
     with pytest.raises(ContractError):
         Controller.load(file_of(helper.make_node("Identity", [], ["y"])))

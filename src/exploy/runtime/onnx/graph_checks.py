@@ -21,6 +21,8 @@ KNOWN_DOMAINS = (
 """The domains that onnxruntime itself writes into an optimised model. Exports need the first only."""
 
 _OUTSIDE_OF_THE_FILE = ("EPContext",)  # operators that read another file
+_ANY_NUMBER = ("value_int",)  # of a Constant
+_COUNTS = ("batch_dims", "hidden_size", "group", "blocksize", "num_outputs", "num_heads", "num_scan_inputs")
 _DAMAGED = "Export the file again."
 
 
@@ -103,6 +105,7 @@ class _Size:
                 raise ContractError(
                     f"{self._name} has an operator {node.op_type!r}, which reads another file. {_DAMAGED}"
                 )
+            self._require_usual_numbers(node)
             count += sum(self.add(subgraph.nodes, callers) for subgraph in node.graphs.values())
             called = (node.domain, node.op_type)
             if called in self._functions:
@@ -110,6 +113,13 @@ class _Size:
             if count > MAX_NODES:
                 raise ContractError(f"{self._name} has more than {MAX_NODES} operators. {_DAMAGED}")
         return count
+
+    def _require_usual_numbers(self, node: Node) -> None:
+        """Refuse integers that end the process in some releases of onnxruntime, instead of an error."""
+        for name, number in node.numbers.items():
+            lowest = 0 if name in _COUNTS else -(2**31)
+            if name not in _ANY_NUMBER and not lowest <= number < 2**31:
+                raise ContractError(f"A node {node.op_type!r} of {self._name} has {name!r} = {number}. {_DAMAGED}")
 
     def _function(self, called: tuple[str, str], callers: tuple[tuple[str, str], ...]) -> int:
         if called in callers:
