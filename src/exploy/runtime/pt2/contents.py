@@ -54,8 +54,10 @@ def require_harmless(data: bytes, is_compiled: bool) -> None:
     folder = members[0].name.split("/")[0]
     for member in members:
         top, _, name = member.name.partition("/")
-        if top != folder or member.is_packed:
+        if top != folder:
             raise _refusal(member, "is not where exports put it")
+        if member.is_packed:
+            raise _refusal(member, "is packed, which exports do not do")
         if _PROGRAM.fullmatch(name):
             _require_plain_program(_document(data, member), member)
         elif _PAYLOADS.fullmatch(name):
