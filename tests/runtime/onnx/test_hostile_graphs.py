@@ -271,6 +271,14 @@ def test_numbers_that_end_the_process_in_onnxruntime_are_refused(number: int) ->
         Controller.load(file_of(*nodes, weights=weights))
 
 
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_split_into_nothing_is_refused(number: int) -> None:
+    """onnxruntime would divide by zero."""
+    node = helper.make_node("Split", ["x"], ["y"], num_outputs=number)
+    with pytest.raises(ContractError, match=f"A node 'Split' of .* has 'num_outputs' = {number}"):
+        Controller.load(file_of(node))
+
+
 def test_a_constant_may_be_any_number() -> None:
     nodes = [
         helper.make_node("Constant", [], ["c"], value_int=2**63 - 1),

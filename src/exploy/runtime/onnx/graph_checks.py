@@ -22,7 +22,7 @@ KNOWN_DOMAINS = (
 
 _OUTSIDE_OF_THE_FILE = ("EPContext",)  # operators that read another file
 _ANY_NUMBER = ("value_int",)  # of a Constant
-_COUNTS = ("batch_dims", "hidden_size", "group", "blocksize", "num_outputs", "num_heads", "num_scan_inputs")
+_LOWEST = {"batch_dims": 0, "num_outputs": 1}  # of GatherND and Split; less ends the process
 _DAMAGED = "Export the file again."
 
 
@@ -117,8 +117,7 @@ class _Size:
     def _require_usual_numbers(self, node: Node) -> None:
         """Refuse integers that end the process in some releases of onnxruntime, instead of an error."""
         for name, number in node.numbers.items():
-            lowest = 0 if name in _COUNTS else -(2**31)
-            if name not in _ANY_NUMBER and not lowest <= number < 2**31:
+            if name not in _ANY_NUMBER and not _LOWEST.get(name, -(2**31)) <= number < 2**31:
                 raise ContractError(f"A node {node.op_type!r} of {self._name} has {name!r} = {number}. {_DAMAGED}")
 
     def _function(self, called: tuple[str, str], callers: tuple[tuple[str, str], ...]) -> int:
