@@ -254,6 +254,12 @@ def test_deep_nesting_is_refused(depth: int) -> None:
         ModelFile.parse(encoded(7, graph))
 
 
+def test_very_many_fields_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("exploy.runtime.onnx.protobuf.MAX_FIELDS", 1000)
+    with pytest.raises(ContractError, match="a message with more than 1000 fields"):
+        ModelFile.parse(b"\xa0\x06\x00" * 1001)
+
+
 def test_graphs_for_training_are_refused() -> None:
     with pytest.raises(ContractError, match="graphs for training"):
         file_of(*chain("xy"), change=lambda model: model.training_info.add())

@@ -7,7 +7,7 @@ import numpy as np
 
 from exploy.contract import METADATA_KEY, Contract
 from exploy.errors import ContractError, FileFormatError
-from exploy.runtime.file_errors import refused
+from exploy.runtime.file_errors import cause, refused
 from exploy.runtime.onnx.graph_checks import require_sound
 from exploy.runtime.onnx.outline import Outline
 
@@ -80,7 +80,7 @@ def open_session(
         raise FileFormatError(
             f"onnxruntime {onnxruntime.__version__} cannot load {name}: {error}. It may not be an ONNX file, or it "
             "may need a newer onnxruntime. In that case, export with a lower opset_version or ir_version."
-        ) from error
+        ) from cause(error)
 
 
 def _checked(path: Path) -> bytes:
