@@ -8,7 +8,6 @@ import dataclasses
 import io
 import json
 import struct
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ import numpy as np
 from exploy.atomic_write import replacing
 from exploy.errors import LogError
 from exploy.runtime.logs.log import Event, Header, Log, Row, require_new_file
-from exploy.runtime.pt2.layout import require_sizes
 
 _LENGTH = struct.Struct("<Q")
 
@@ -110,8 +108,6 @@ def _archive(log: Log) -> bytes:
 
 
 def _log(data: bytes) -> Log:
-    with zipfile.ZipFile(io.BytesIO(data)) as file:
-        require_sizes(file.infolist(), len(data))
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         header = Header.from_document(json.loads(str(arrays["header"])))
         return Log(
