@@ -300,9 +300,9 @@ def test_an_operator_without_its_inputs_is_refused() -> None:
 
 
 def test_a_large_file_loads(tmp_path: Path) -> None:
-    """Limits are far away from real files: 64 MiB of weights, several hundred operators."""
+    """Limits are far away from real files: 24 MiB of weights, several hundred operators."""
     weights = {f"w{index}": np.full((4096,), index, np.float32) for index in range(500)} | {
-        "large": np.zeros(2**24, np.float32)
+        "large": np.zeros(2**22, np.float32)
     }
     nodes = [helper.make_node("ReduceSum", [name], [f"s_{name}"], keepdims=0) for name in weights]
     nodes.append(helper.make_node("Sum", ["x", *(f"s_{name}" for name in weights)], ["y"]))
