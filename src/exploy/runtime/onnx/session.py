@@ -8,7 +8,7 @@ import numpy as np
 from exploy.contract import METADATA_KEY, Contract
 from exploy.errors import ContractError, FileFormatError
 from exploy.runtime.file_errors import cause, refused
-from exploy.runtime.onnx.graph_checks import require_sound
+from exploy.runtime.onnx.graph_checks import DOMAINS_OF_ONNXRUNTIME, require_sound
 from exploy.runtime.onnx.outline import Outline
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _checked(path: Path) -> bytes:
     except OSError as error:
         raise FileFormatError(f"Cannot read {path}: {error.strerror or error}.") from None
     with refused(str(path), "read"):
-        require_sound(Outline.parse(data, str(path)), str(path))
+        require_sound(Outline.parse(data, str(path)), str(path), DOMAINS_OF_ONNXRUNTIME)
     return data
 
 
