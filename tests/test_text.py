@@ -54,6 +54,7 @@ def test_messages_are_safe_to_print() -> None:
     fault = Fault(Guard.INPUTS, 3, f"input {name}", name)
     for error in (ContractError(name), FaultError(name, fault), DuplicateNameError(name), OutputPathError(name)):
         assert "\x1b" not in str(error) and "\u202e" not in str(error), type(error)
+    assert "\x1b" not in fault.message and "\n" not in fault.message
     assert "\n" not in str(ContractError(name)) and "\n" not in str(FaultError(name, fault)) and "\n" not in str(fault)
     contract = Contract(1, (Port(name, "float32", (1,), unit="\x1b[1m"),), (), (), backend="\x1b]0;x\x07")
     assert "\x1b" not in str(contract) and "\x07" not in str(contract)
