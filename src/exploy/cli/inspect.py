@@ -64,6 +64,8 @@ def _print_head(console: Console, path: Path, file: ModelFile) -> None:
         "self-test": f"{contract.trace.ticks} ticks" if contract.trace else "no trace in the file",
     }
     table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(overflow="fold")
     for name, value in rows.items():
         if value is not None:
             table.add_row(f"[bold]{name}[/]", for_rich(value))

@@ -57,6 +57,11 @@ class ModelFile:
             require_sound(outline, name)
             return cls(data, contract, outline)
 
+    @property
+    def carries_code(self) -> bool:
+        """Whether the file contains compiled code, which runs with all rights when it is loaded."""
+        return archive.carries_code(self.data)
+
     def require_onnx(self, purpose: str) -> None:
         """Refuse a file of another backend.
 

@@ -110,6 +110,26 @@ def test_a_policy_alone_is_exported_for_any_number_of_robots(tmp_path: Path) -> 
         np.testing.assert_allclose(controller.step({"obs": obs.numpy()})["actions"], expected, atol=1e-5)
 
 
+def test_operators_with_options_as_text_are_plain(tmp_path: Path) -> None:
+    """Archives are checked for text that torch would run as code; the equation of einsum is none."""
+
+    class Options(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(13, 3))
+            self.attention = torch.nn.MultiheadAttention(3, 1, batch_first=True)
+
+        def forward(self, obs: torch.Tensor) -> torch.Tensor:
+            found = torch.einsum("bi,ij->bj", obs, self.weight)
+            found = torch.nn.functional.pad(found[None], (1, 1), mode="reflect")[0][:, 1:4]
+            found = torch.nn.functional.gelu(torch.div(found, 0.5, rounding_mode="floor"), approximate="tanh")
+            mixed = self.attention(found[None], found[None], found[None])[0][0]
+            return torch.stft(mixed, 2, 1, return_complex=False, center=False).sum() * 0 + mixed
+
+    path = export(Robot(), Options(), tmp_path / "policy.pt2", strict=False).path
+    assert Controller.load(path).selftest() == 12
+
+
 def test_the_command_line_knows_such_files(torch_file: Path, onnx_file: Path) -> None:
     assert "torch_export" in run("inspect", torch_file).stdout
     assert "agrees: 12 ticks" in run("verify", torch_file).stdout

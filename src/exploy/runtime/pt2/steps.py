@@ -13,6 +13,7 @@ from exploy.contract.json_text import parse_json
 from exploy.contract.limits import MAX_CONTRACT_BYTES
 from exploy.errors import ContractError
 from exploy.runtime.execution_backend import ExecutionBackend
+from exploy.runtime.file_errors import cause
 from exploy.runtime.pt2.contents import require_harmless
 from exploy.runtime.step_runner import Arrays, IdleStep, StepRunner
 
@@ -103,7 +104,7 @@ def open_steps(data: bytes, contract: Contract, **options: Any) -> tuple[StepRun
         raise ContractError(
             f"torch {torch.__version__} cannot load the file: {type(error).__name__}: {error}. It was made with torch "
             f"{made_with}; export it with the torch version that runs it."
-        ) from error
+        ) from cause(error)
     sub_step = steps[1] if len(steps) > 1 else steps[0] if contract.decimation == 1 else IdleStep()
     return steps[0], sub_step
 
