@@ -61,7 +61,8 @@ def run_segment(controller: Controller, seconds: float, values: dict[str, Any], 
         moments[min(count, ticks)] = time.perf_counter_ns()
         count += 1
 
-    served = serve_rate(controller, lambda: values, write, hz=HZ, ticks=ticks, safe={})
+    safe = {name: np.zeros_like(buffer) for name, buffer in controller.outputs.items()}
+    served = serve_rate(controller, lambda: values, write, hz=HZ, ticks=ticks, safe=safe)
     measured.intervals.append(np.diff(moments[: served.ticks]) / 1e6)
     measured.ticks += served.ticks
     measured.overruns += served.overruns

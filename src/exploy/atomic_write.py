@@ -112,7 +112,7 @@ def _remove_left_behind(target: Path) -> None:
         if not pattern.fullmatch(path.name):
             continue
         with contextlib.suppress(OSError):
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 if _lock(descriptor) and _is_at(path, descriptor):
                     path.unlink()

@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,8 @@ def write(outputs):
     if written % 20 == 1:
         print(json.dumps({"writer": recorder.process_id, "ticks": written, "at": time.monotonic()}), flush=True)
 
-served = serve_rate(controller, lambda: values, write, safe={}, ticks=ticks)
+safe = {name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in controller.outputs.items()}
+served = serve_rate(controller, lambda: values, write, safe=safe, ticks=ticks)
 try:
     recorder.close()
     said = ""
@@ -198,11 +200,16 @@ import os, sys, time
 {LOOP.split("path, log")[0]}
 controller = Controller.load(sys.argv[1])
 recorder = Recorder(sys.argv[2], controller)
+ready = os.pipe()
 child = os.fork()
 if child == 0:
+    for _ in range(50):
+        controller.step({{name: np.ones(buffer.shape, buffer.dtype) / 2 for name, buffer in controller.inputs.items()}})
     recorder.close()
+    os.write(ready[1], b"x")
     time.sleep(30)
     os._exit(0)
+os.read(ready[0], 1)
 controller.step({{name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in controller.inputs.items()}})
 started = time.monotonic()
 recorder.close()
@@ -236,3 +243,33 @@ def test_the_process_that_writes_imports_neither_onnxruntime_nor_torch() -> None
     code = "import exploy.runtime.logs.writer_process, exploy.runtime.logs.mcap, sys; print(*sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert not {"onnxruntime", "torch", "onnx"} & {name.partition(".")[0] for name in result.stdout.split()}
+
+
+def test_a_recorder_that_another_thread_closes_does_not_disturb_the_loop(tmp_path: Path) -> None:
+    controller = Controller.load(robot_file())
+    inputs = robot_inputs()
+    for attempt in range(5):
+        controller.reset()
+        recorder = Recorder(tmp_path / f"{attempt}.npz", controller)
+        closing = threading.Timer(0.02, recorder.close)
+        closing.start()
+        while closing.is_alive():
+            controller.step(inputs)
+        for _ in range(100):
+            controller.step(inputs)
+        assert 0 < load_log(tmp_path / f"{attempt}.npz").ticks <= controller.ticks
+
+
+def test_a_program_without_standard_streams_records(tmp_path: Path) -> None:
+    code = f"""
+import os, sys
+for stream in (0, 1, 2):
+    os.close(stream)
+{LOOP.split("path, log")[0]}
+controller = Controller.load(sys.argv[1])
+with Recorder(sys.argv[2], controller):
+    controller.step({{name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in controller.inputs.items()}})
+"""
+    arguments = [sys.executable, "-c", code, str(write(robot_file(), tmp_path)), str(tmp_path / "run.npz")]
+    assert subprocess.run(arguments, timeout=25).returncode == 0
+    assert load_log(tmp_path / "run.npz").ticks == 1

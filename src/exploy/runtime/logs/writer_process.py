@@ -23,7 +23,7 @@ from exploy.runtime.logs.records import read_event
 from exploy.runtime.logs.ring import DONE, FAILED, ROW, Ring
 
 _SECONDS_BETWEEN_WRITES = 0.2
-_SECONDS_BETWEEN_SYNCS = 1.0
+_SECONDS_BETWEEN_SYNCS = 0.7  # with the time between writes, less than a second
 _PIECE_SECONDS, _PAUSE = 0.0003, 0.0005  # of a write, and between writes
 _SHARE_TO_HURRY = 0.25  # of the memory: fuller than this, there are no pauses
 _IGNORED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGPIPE", "SIGTSTP")
