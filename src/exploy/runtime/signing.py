@@ -29,10 +29,10 @@ def new_key(path: Path, name: str | None = None, passphrase: str | None = None) 
     ed25519, serialization = load_ed25519()
     private = ed25519.Ed25519PrivateKey.generate()
     encryption = (
-        serialization.BestAvailableEncryption(passphrase.encode()) if passphrase else serialization.NoEncryption()
+        serialization.BestAvailableEncryption(os.fsencode(passphrase)) if passphrase else serialization.NoEncryption()
     )
     pem: bytes = private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
-    key = PublicKey(private.public_key().public_bytes_raw(), path.stem if name is None else name)
+    key = PublicKey(private.public_key().public_bytes_raw(), path.stem if name is None else name.strip())
     Statement.about(b"", key, key.name, "")  # refuses a name that no signature could state
     public = public_path(path)
     for taken in (path, public):
@@ -95,7 +95,7 @@ def _read_file(path: Path) -> bytes:
 
 def _read_private(path: Path, passphrase: str | None) -> Any:
     ed25519, serialization = load_ed25519()
-    password = passphrase.encode() if passphrase else None
+    password = os.fsencode(passphrase) if passphrase else None
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), password=password)
     except OSError as error:

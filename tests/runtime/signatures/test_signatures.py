@@ -1,5 +1,6 @@
 """Signatures fail closed: whatever is wrong with file, signature or keys, nothing is loaded."""
 
+import base64
 import io
 import json
 import os
@@ -47,6 +48,7 @@ def test_keys_are_taken_in_every_form(signed: Path, monkeypatch: pytest.MonkeyPa
     forms: list[Any] = [
         line,
         line.split()[0],
+        line.replace(" ", "\t"),
         folder / "alice.pub",
         str(folder / "list"),
         folder / "keys",
@@ -69,6 +71,8 @@ def test_bytes_come_with_their_signature(signed: Path) -> None:
         assert Controller.load(signed.read_bytes(), trusted_keys=keys, signature=signature).selftest() == 12
     with pytest.raises(SignatureError, match="bytes need signature="):
         Controller.load(signed.read_bytes(), trusted_keys=keys)
+    with pytest.raises(SignatureError, match="must be the bytes of a signature or its path, got 7"):
+        Controller.load(signed, trusted_keys=keys, signature=7)  # type: ignore[arg-type]
 
 
 def test_a_link_to_a_file_finds_the_signature_of_the_file(signed: Path, tmp_path: Path) -> None:
@@ -95,6 +99,14 @@ def test_keys_that_cannot_be_used_refuse_every_file(keys: Any, signed: Path, mon
         Controller.load(signed, trusted_keys=keys)
     with pytest.raises(SignatureError):
         SessionWrapper(signed.parent, signed.name, trusted_keys=keys)
+
+
+@pytest.mark.parametrize("y", [0, 1, 2**255 - 20, 2**255 - 19, 2**255 - 18, 1 + 2**255])
+def test_keys_that_fit_signatures_of_anybody_are_not_trusted(y: int, signed: Path) -> None:
+    """Points of small order: for these, a signature can be made without a private key."""
+    weak = "ed25519:" + base64.b64encode(y.to_bytes(32, "little")).decode()
+    with pytest.raises(SignatureError, match="not the key of anybody"):
+        Controller.load(signed, trusted_keys=weak)
 
 
 @pytest.mark.parametrize("value", ["", ":", " ", "nowhere.pub", "alice.pub:nowhere.pub"])

@@ -13,6 +13,9 @@ from exploy.errors import SignatureError
 SUFFIX = ".pub"
 _ALGORITHM = "ed25519:"
 _SIZE = 32
+_FIELD = 2**255 - 19
+_Y_OF_ORDER_8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+_WEAK = frozenset({0, 1, _FIELD - 1, _Y_OF_ORDER_8, _FIELD - _Y_OF_ORDER_8})  # y of the points of small order
 _LARGEST_FILE = 1 << 20
 
 TrustedKeys = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -40,13 +43,15 @@ class PublicKey:
         Raises:
             SignatureError: If it is not a public key.
         """
-        text, _, name = line.strip().partition(" ")
+        text, name = (*line.split(maxsplit=1), "", "")[:2]
         try:
             data = base64.b64decode(text.removeprefix(_ALGORITHM), validate=True)
         except (binascii.Error, ValueError):
             data = b""
         if not text.startswith(_ALGORITHM) or len(data) != _SIZE:
             raise SignatureError(f"A public key is a line such as 'ed25519:… NAME', got {line.strip()[:80]!r}.")
+        if (int.from_bytes(data, "little") & ~(1 << 255)) % _FIELD in _WEAK:
+            raise SignatureError(f"{text} is not the key of anybody: anybody can make signatures that fit it.")
         return cls(data, name.strip())
 
 
@@ -92,7 +97,7 @@ def _keys_in(file: Path) -> list[PublicKey]:
         data = stream.read(_LARGEST_FILE + 1)
     if len(data) > _LARGEST_FILE:
         raise SignatureError(f"{file} is too large for a file of public keys.")
-    lines = [line.strip() for line in data.decode().splitlines()]
+    lines = [line.strip() for line in data.decode("utf-8-sig").splitlines()]
     try:
         return [PublicKey.parse(line) for line in lines if line and not line.startswith("#")]
     except SignatureError as error:

@@ -89,6 +89,8 @@ def read_signature(path: str | os.PathLike[str] | None, given: SignatureSource |
     if isinstance(given, bytes | bytearray | memoryview):
         return Signature.from_json(bytes(given), "The given signature")
     if given is not None:
+        if not isinstance(given, str | os.PathLike):
+            raise SignatureError(f"signature must be the bytes of a signature or its path, got {given!r}.")
         return _read(Path(given))
     if path is None:
         return None
