@@ -65,6 +65,8 @@ def run_segment(controller: Controller, seconds: float, values: dict[str, Any], 
 
     safe = {name: np.zeros_like(buffer) for name, buffer in controller.outputs.items()}
     served = serve_rate(controller, lambda: values, write, hz=HZ, ticks=ticks, safe=safe)
+    if served.ticks < ticks:
+        raise SystemExit("interrupted")  # the loop itself takes the signal for a stop
     measured.intervals.append(np.diff(moments[: served.ticks]) / 1e6)
     measured.ticks += served.ticks
     measured.overruns += served.overruns

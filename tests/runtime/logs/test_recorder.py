@@ -432,5 +432,5 @@ def test_a_full_disk_does_not_stop_the_robot_and_is_said_at_the_end(tmp_path: Pa
     fill_the_disk(recorder)
     record_until_it_fails(recorder, controller)
     controller.step(robot_inputs())
-    with pytest.raises(LogError, match=r"run\.npz is incomplete: File too large\. It has \d+ of \d+"):
+    with pytest.raises(LogError, match=r"run\.npz is incomplete: File too large\. \d+ of \d+ ticks"):
         recorder.close()

@@ -114,7 +114,7 @@ def test_when_the_recorder_is_killed_the_loop_goes_on_and_says_so_at_the_end(end
     assert "is incomplete: the process that writes it was ended by SIGKILL" in found["said"]
     log = load_log(tmp_path / f"run.{ending}")
     assert not log.is_closed and 400 > log.ticks >= loop.ticks_before(killed)
-    assert f"It has {log.ticks} of 400 ticks" in found["said"]
+    assert f"{log.ticks} of 400 ticks were written" in found["said"]
     result = replay(log, Controller.load(robot_file()))
     assert result.ok and "The log was not finished" in str(result)
 
@@ -140,7 +140,7 @@ def test_when_the_disk_is_full_the_loop_goes_on_and_what_was_written_can_be_read
     found = loop.end()
     assert found["served"] == 500 and "is incomplete: File too large" in found["said"]
     read = load_log(tmp_path / f"run.{ending}")
-    assert 0 < read.ticks < 500 and f"It has {read.ticks} of 500 ticks" in found["said"]
+    assert 0 < read.ticks < 500 and f"{read.ticks} of 500 ticks were written" in found["said"]
     assert replay(read, Controller.load(robot_file())).ok
 
 
@@ -183,7 +183,9 @@ def test_ticks_that_do_not_fit_into_memory_are_counted_and_their_place_is_told(e
     controller.reset()
     for tick in range(8):
         controller.step(robot_inputs(tick))
-    with pytest.raises(LogError, match=rf"{lost} ticks are missing.*It has {made + 8 - lost} of {made + 8} ticks"):
+    with pytest.raises(
+        LogError, match=rf"{lost} ticks are missing.*{made + 8 - lost} of {made + 8} ticks were written"
+    ):
         recorder.close()
     log = load_log(tmp_path / f"run.{ending}")
     gap, reset = log.events
@@ -273,3 +275,24 @@ with Recorder(sys.argv[2], controller):
     arguments = [sys.executable, "-c", code, str(write(robot_file(), tmp_path)), str(tmp_path / "run.npz")]
     assert subprocess.run(arguments, timeout=25).returncode == 0
     assert load_log(tmp_path / "run.npz").ticks == 1
+
+
+@FORMATS
+def test_a_log_that_somebody_removes_is_not_closed_in_silence(ending: str, tmp_path: Path) -> None:
+    controller = Controller.load(robot_file())
+    recorder = Recorder(tmp_path / f"run.{ending}", controller)
+    controller.step(robot_inputs())
+    (written,) = tmp_path.iterdir()
+    written.unlink()
+    with pytest.raises(LogError, match="was removed while it was written"):
+        recorder.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_paths_that_no_system_knows_are_refused(tmp_path: Path) -> None:
+    controller = Controller.load(robot_file())
+    for path in (f"{tmp_path}/a\0b.npz", f"{tmp_path}/{'x' * 300}.npz"):
+        with pytest.raises(LogError):
+            Recorder(path, controller)
+        with pytest.raises(LogError):
+            load_log(path)

@@ -140,10 +140,13 @@ class Ring:
                 yield kind, bytes(self._bytes[start + _RECORD.size : start + size])
             tail += _aligned(size)
 
-    def release(self, head: int, rows: int) -> None:
-        """Free the room up to a head, and state how many rows were written in all."""
-        self._counters[_ROWS] = rows
+    def release(self, head: int) -> None:
+        """Free the room up to a head."""
         self._counters[_TAIL] = head
+
+    def count_rows(self, rows: int) -> None:
+        """State that more rows are in the log."""
+        self._counters[_ROWS] += rows
 
     def end(self, status: int, failure: str = "") -> None:
         """State how reading ended."""
