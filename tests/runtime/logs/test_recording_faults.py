@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from exploy.errors import LogError
+from exploy.errors import FaultError, LogError
 from exploy.runtime import Controller, Recorder, load_log, replay
 from exploy.runtime.logs.npz import part_of
 from tests.support.files import robot_file, robot_inputs, write
@@ -296,3 +296,19 @@ def test_paths_that_no_system_knows_are_refused(tmp_path: Path) -> None:
             Recorder(path, controller)
         with pytest.raises(LogError):
             load_log(path)
+
+
+def test_a_program_that_embeds_python_is_not_started_a_second_time(tmp_path: Path, monkeypatch: Any) -> None:
+    controller = Controller.load(robot_file())
+    (tmp_path / "robot_program").write_text("#!/bin/sh\ntouch started_twice\n")
+    (tmp_path / "robot_program").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "robot_program"))
+    with Recorder(tmp_path / "run.npz", controller):  # by the interpreter that is installed beside it
+        controller.step(robot_inputs())
+    assert load_log(tmp_path / "run.npz").ticks == 1
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    controller.reset()
+    with pytest.raises(LogError, match="no interpreter was found"):
+        Recorder(tmp_path / "second.npz", controller)
+    with pytest.raises(FaultError):  # the controller is free again
+        controller.step({})

@@ -31,10 +31,12 @@ class LogWriter:
         header: The description of the log.
 
     Raises:
-        LogError: If there is not enough memory.
+        LogError: If there is not enough memory, or the system has no such processes.
     """
 
     def __init__(self, header: Header):
+        if os.name != "posix":
+            raise LogError("Recording needs Linux or macOS. Logs can be read and replayed on every system.")
         self._header = header
         size = header.row_type.itemsize
         wanted = min(max(size * _ROWS_IN_MEMORY, _LEAST_MEMORY), _MOST_MEMORY)
@@ -56,8 +58,8 @@ class LogWriter:
             LogError: If it cannot be started, or the log cannot be written.
         """
         python = find_interpreter()
-        if python is None or os.name != "posix":
-            raise LogError("Recording starts a Python process, and there is no Python interpreter for this program.")
+        if python is None:
+            raise LogError("Recording starts a Python process, and no interpreter was found beside this program.")
         job = {
             "search": [str(folder) for folder in sys.path],
             "memory": self._memory,

@@ -5,7 +5,6 @@ The counters `head` and `tail` are the numbers of bytes ever written and read. T
 stores cannot show it half of a record.
 """
 
-import fcntl
 import mmap
 import os
 import struct
@@ -35,6 +34,8 @@ def new_memory(capacity: int) -> int:
     Raises:
         OSError: If there is not enough memory.
     """
+    import fcntl  # not on Windows, where logs can be read all the same
+
     if hasattr(os, "memfd_create"):
         opened = os.memfd_create("exploy recorder")
     else:
