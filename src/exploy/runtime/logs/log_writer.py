@@ -10,6 +10,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from exploy.errors import LogError
 from exploy.runtime.logs.interpreter import find_interpreter
@@ -92,13 +93,12 @@ class LogWriter:
         said = ""
         for line in process.stdout:
             said = line.strip() or said
-            with contextlib.suppress(ValueError):
-                answer = json.loads(line)
-                if isinstance(answer, dict) and answer.get("ready"):
-                    process.stdout.close()
-                    return
-                if isinstance(answer, dict) and "refused" in answer:
-                    raise LogError(answer["refused"])
+            answer = _answer(line)
+            if "ready" in answer:
+                process.stdout.close()
+                return
+            if "refused" in answer:
+                raise LogError(answer["refused"])
         raise LogError(f"The process that writes the log ended at its start: {said or _how_it_ended(process.wait())}.")
 
     @property
@@ -153,6 +153,15 @@ class LogWriter:
     def stop_taking(self) -> None:
         """Take no more records."""
         self.push = _take_nothing
+
+
+def _answer(line: str) -> dict[str, Any]:
+    """The answer in a line of the process; empty if the line is something else, such as a warning."""
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
 
 
 def _take_nothing(record: bytes) -> bool:
