@@ -105,16 +105,16 @@ def wait_until_gone(process: int) -> None:
 @pytest.mark.matrix
 @FORMATS
 def test_when_the_recorder_is_killed_the_loop_goes_on_and_says_so_at_the_end(ending: str, tmp_path: Path) -> None:
-    loop = Loop(tmp_path / f"run.{ending}", ticks=400)
+    loop = Loop(tmp_path / f"run.{ending}", ticks=600)
     writer = loop.wait_for_ticks(300)
     os.kill(writer, signal.SIGKILL)
     killed = time.monotonic()
     found = loop.end()
-    assert found["served"] == 400
+    assert found["served"] == 600
     assert "is incomplete: the process that writes it was ended by SIGKILL" in found["said"]
     log = load_log(tmp_path / f"run.{ending}")
-    assert not log.is_closed and 400 > log.ticks >= loop.ticks_before(killed)
-    assert f"{log.ticks} of 400 ticks were written" in found["said"]
+    assert not log.is_closed and 600 > log.ticks >= loop.ticks_before(killed)
+    assert f"{log.ticks} of 600 ticks were written" in found["said"]
     result = replay(log, Controller.load(robot_file()))
     assert result.ok and "The log was not finished" in str(result)
 
