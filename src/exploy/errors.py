@@ -111,6 +111,10 @@ class ContractError(FileFormatError):
     """A file's contract is missing, invalid, or does not match the file or the installed onnxruntime."""
 
 
+class SignatureError(ContractError):
+    """A file is not signed by a trusted key, or a key or signature cannot be read or made."""
+
+
 class RuntimeInputError(_ErrorOfOneLine, ValueError):
     """Inputs or options are unknown, missing, or have an invalid value, shape or dtype."""
 

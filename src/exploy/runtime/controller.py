@@ -25,6 +25,8 @@ from exploy.runtime.input_writer import InputWriter, validated_ages, validated_s
 from exploy.runtime.model_file import ModelFile
 from exploy.runtime.ramp import Ramp, ramp_start, ramp_ticks
 from exploy.runtime.selftest import replay_trace
+from exploy.runtime.signatures.public_keys import TrustedKeys
+from exploy.runtime.signatures.trust import SignatureSource
 from exploy.runtime.statistics import Durations, Stats, stats_of
 from exploy.runtime.stop_values import StopValues, with_on_stop
 from exploy.runtime.wiring import Wiring, output_arena
@@ -126,21 +128,33 @@ class Controller:
             self.arm(hz)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str] | bytes, **options: Any) -> "Controller":
+    def load(
+        cls,
+        path: str | os.PathLike[str] | bytes,
+        *,
+        trusted_keys: TrustedKeys | None = None,
+        signature: SignatureSource | None = None,
+        allow_code: bool = False,
+        **options: Any,
+    ) -> "Controller":
         """Load a file and check it: its digest, its contract against its graph, its versions against onnxruntime.
 
         Args:
             path: The file, or its bytes.
+            trusted_keys: Public keys, or paths of key files or of folders of key files. The file must be signed with
+                one of them. The environment variable EXPLOY_TRUSTED_KEYS does the same.
+            signature: The signature or its path; by default `FILE.sig`.
+            allow_code: Run compiled code in the file even if no trusted key has signed it.
             **options: The options of Controller: `hz`, `guards`, `on_fault`, `on_stop`, `hold_for`, `max_age`, `sizes`,
                 `threads`, `spinning`, `split`, `clock`.
 
         Raises:
+            SignatureError: If the file is not signed by a trusted key, or has compiled code that nobody vouches for.
             ContractError: If the file is invalid, was changed, or cannot be run here; the message says why.
             RuntimeInputError: If an option is invalid.
         """
-        if isinstance(path, bytes | bytearray | memoryview):
-            return cls(ModelFile.parse(bytes(path)), **options)
-        return cls(ModelFile.load(path), **options)
+        file = ModelFile.load(path, trusted_keys=trusted_keys, signature=signature, allow_code=allow_code)
+        return cls(file, **options)
 
     # -- properties ---------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import torch
 
 from exploy import export
 from exploy.driver.policy_export import export_policy
-from exploy.errors import BackendError, ContractError, DataDependentError
+from exploy.errors import BackendError, ContractError, DataDependentError, SignatureError
 from exploy.runtime import Controller
 from tests.driver.test_policy_export import Recurrent
 from tests.support.command_line import FACTORIES, assert_fails, run
@@ -46,7 +46,12 @@ def test_a_file_for_torch_runs_like_the_onnx_file(file: str, onnx_file: Path, re
     """Run both rates, memories and resets with all guards enabled."""
     path = request.getfixturevalue(file)
     assert path.name == "policy.pt2"
-    reference, controller = Controller.load(onnx_file), Controller.load(path)
+    reference = Controller.load(onnx_file)
+    if file == "compiled_file":
+        with pytest.raises(SignatureError, match=r"libraries of AOTInductor.*allow_code=True"):
+            Controller.load(path)
+        assert run("verify", path).returncode == 2 and run("verify", path, "--allow-code").returncode == 0
+    controller = Controller.load(path, allow_code=file == "compiled_file")
     assert controller.selftest() == reference.selftest() == 12
     for ours, theirs in ((controller.contract.inputs, reference.contract.inputs),):
         assert [(port.name, port.dtype, port.shape, port.kind, port.names, port.limits) for port in ours] == [

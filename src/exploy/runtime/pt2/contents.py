@@ -47,7 +47,7 @@ def require_harmless(data: bytes, is_compiled: bool) -> None:
 
     Args:
         data: The bytes of the archive, whose digest is right.
-        is_compiled: Whether the archive may have compiled libraries. They are code: see `archive.carries_code()`.
+        is_compiled: Whether the archive may have compiled libraries. They are code: see `find_code()`.
 
     Raises:
         ContractError: If a member could make torch run code, or is none that exports write.
