@@ -9,9 +9,9 @@ import pytest
 from onnx import helper
 
 from exploy.contract import Contract, Port, PortKind
+from exploy.contract.declared_stop import declared_stop
 from exploy.errors import ContractError, RuntimeInputError
 from exploy.runtime import Controller, Guards, serve_rate
-from exploy.runtime.stop_values import declared_stop
 from tests.support.files import FakeClock, made_by_hand, robot_file, robot_inputs
 
 # name, kind, unit, what the output is left with; None where nothing is known and the user must say it

@@ -11,6 +11,7 @@ from typing import Any, Protocol, SupportsFloat
 import numpy as np
 
 from exploy.contract import Contract, Port
+from exploy.contract.declared_stop import with_on_stop
 from exploy.errors import Fault, Guard, RuntimeInputError, ThreadError
 from exploy.runtime.backends import open_steps
 from exploy.runtime.buffers import Buffers, read_only
@@ -25,7 +26,7 @@ from exploy.runtime.model_file import ModelFile
 from exploy.runtime.ramp import Ramp, ramp_start, ramp_ticks
 from exploy.runtime.selftest import replay_trace
 from exploy.runtime.statistics import Durations, Stats, stats_of
-from exploy.runtime.stop_values import StopValues, with_on_stop
+from exploy.runtime.stop_values import StopValues
 from exploy.runtime.wiring import Wiring, output_arena
 from exploy.tables import Table
 
@@ -106,7 +107,10 @@ class Controller:
         self._outputs = read_only(released)
         self._latch = FaultLatch(self._guards, on_fault, released, hold_for, clock)
         self._input_writer = InputWriter(self._inputs, file.contract.unused_inputs, self._guards.watches(Guard.INPUTS))
-        outputs = with_on_stop(engine.parts.outputs, {} if on_stop is None else on_stop)
+        try:
+            outputs = with_on_stop(engine.parts.outputs, {} if on_stop is None else on_stop)
+        except ValueError as error:
+            raise RuntimeInputError(str(error)) from None
         self._ports = {port.name: port for port in (*engine.parts.inputs, *outputs)}
         self._finite = FiniteCheck(engine, self._ports) if self._guards.watches(Guard.FINITE) else None
         self._durations = (Durations(), Durations())
