@@ -297,6 +297,15 @@ def test_stop_values_follow_the_order_of_the_robot() -> None:
     assert command_of(controller, [0.0, 0.0, 0.0]) == {"free": [3, 1, 2]}
 
 
+def test_a_loop_of_your_own_can_ask_for_the_command() -> None:
+    controller = Controller.load(identity_file(POSITION, TORQUE))
+    assert controller.stop_command() == {}
+    controller.step({"x": [8.0]})
+    assert {name: value.item() for name, value in controller.stop_command().items()} == {"q": 8.0, "t": 0.0}
+    with pytest.raises(RuntimeInputError, match=r"There is no stop command.*'free'"):
+        Controller.load(identity_file(FREE)).stop_command()
+
+
 # -- safe= ------------------------------------------------------------------------------------------------------------
 
 

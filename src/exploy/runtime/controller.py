@@ -334,6 +334,19 @@ class Controller:
             self._run()
             return {name: array.copy() for name, array in self._outputs.items()}
 
+    def stop_command(self) -> dict[str, np.ndarray]:
+        """Return the outputs to leave the robot with, for a loop of your own; `serve_rate()` writes them by itself.
+
+        Returns:
+            The stop values, and the last values of outputs that are held. Before the first good tick, there are none
+            to hold: the stop values if they are all that the robot needs, otherwise nothing.
+
+        Raises:
+            RuntimeInputError: If it is not known for an output what to do on a stop.
+        """
+        self._stops.require_decided("There is no stop command.")
+        return self._stops.command(self._outputs if self._latch.has_outputs else None) or {}
+
     def refreshed(self, *names: str) -> None:
         """Mark inputs as refreshed; all of them if no name is given. Needed before `tick()` once a rate is armed.
 
