@@ -210,7 +210,8 @@ def test_a_second_signal_never_interrupts_the_safe_command() -> None:
 
     controller = robot()
     for wanted in range(1, 90, 2):
-        line, written = 0, []
+        line = 0
+        written: list[dict[str, np.ndarray]] = []
         controller.reset()
         handlers = [signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)]
         before = sys.gettrace()

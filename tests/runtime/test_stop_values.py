@@ -9,7 +9,7 @@ import pytest
 from onnx import helper
 
 from exploy.contract import Contract, Port, PortKind
-from exploy.contract.declared_stop import declared_stop
+from exploy.contract.declared_stop import declared_stop, with_on_stop
 from exploy.errors import ContractError, RuntimeInputError
 from exploy.runtime import Controller, Guards, serve_rate
 from tests.support.files import FakeClock, made_by_hand, robot_file, robot_inputs
@@ -273,6 +273,29 @@ def test_invalid_stop_values_of_a_file_are_refused(change: dict[str, Any], messa
     document["outputs"][0] |= change
     with pytest.raises(ContractError, match=message):
         Contract.from_json(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "on_stop", "stored"),
+    [
+        ("int64", 2**53, float(2**53)),
+        ("int64", 2**60 + 1, None),
+        ("int16", 1.5, None),
+        ("uint8", 300, None),
+        ("uint8", -1, None),
+        ("bool", True, 1.0),
+        ("bool", [True, False, 1], (1.0, 0.0, 1.0)),
+        ("bool", 2, None),
+        ("float64", 10**400, None),
+    ],
+)
+def test_stop_values_are_values_of_the_outputs_type(dtype: str, on_stop: Any, stored: Any) -> None:
+    port = Port("q", dtype, (1, 3))
+    if stored is not None:
+        assert with_on_stop([port], {"q": on_stop})[0].on_stop == stored
+        return
+    with pytest.raises(ValueError, match="'q': on_stop must be"):
+        with_on_stop([port], {"q": on_stop})
 
 
 def test_inputs_and_memories_are_not_left_with_anything() -> None:

@@ -11,9 +11,9 @@ class DeadlineGrid:
     """Deadlines one period apart, each of which expects a tick, and the number of periods missed in a row.
 
     A late tick misses as many periods as deadlines passed without one. Ticks that make up for these are not counted.
-    Other ticks that come before their deadline count as one each. A tick on time, one period after the last, ends the
-    count. After an irregular tick, the loop may keep to the old deadlines, or go on one period after that tick: the
-    grid then moves with it.
+    Other ticks that come before their deadline count as one each. A tick on time takes one back, and ends the count if
+    it comes one period after the last. After an irregular tick, the loop may keep to the old deadlines, or go on one
+    period after that tick: the grid then moves with it.
 
     Args:
         period: Nanoseconds between deadlines.
@@ -32,6 +32,7 @@ class DeadlineGrid:
         self._owed = 0  # ticks that may follow early, to make up for missed deadlines
         self._last: int | None = None
         self._deadline = 0
+        self._was_early = False
         self._moved: int | None = None  # the next deadline, if the loop goes on from its last, irregular tick
 
     def missed_with(self, now: int) -> int:
@@ -43,9 +44,12 @@ class DeadlineGrid:
         off = now - self._deadline
         is_steady = abs(now - last - self._period) < self._allowed
         moved, self._moved = self._moved, None
+        was_early, self._was_early = self._was_early, False
         if abs(off) < self._allowed:
             if is_steady:
                 self.missed = self._owed = 0
+            elif self.missed and not was_early:
+                self.missed -= 1
         elif moved is not None and abs(now - moved) < self._allowed:
             self._deadline, off = moved, now - moved
         else:
@@ -68,5 +72,6 @@ class DeadlineGrid:
             self._owed -= 1
             return
         self.missed += 1
+        self._was_early = True
         if is_steady:  # a loop that is too fast uses up deadlines; a single additional tick does not
             self._deadline += self._period
