@@ -194,6 +194,27 @@ def test_a_second_signal_interrupts_a_read_that_hangs() -> None:
     assert is_safe(written[-1])
 
 
+def test_two_signals_at_once_do_not_interrupt_a_write_but_later_ones_do_if_it_hangs() -> None:
+    written: list[dict[str, Any]] = []
+
+    def write(outputs: dict[str, Any]) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGHUP)
+        if hangs and not is_safe(outputs):
+            time.sleep(0.15)
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+        written.append(outputs)
+
+    hangs = False
+    assert serve_rate(robot(), robot_inputs, write, safe=SAFE).ticks == 1
+    assert [is_safe(command) for command in written] == [False, True]
+    hangs = True
+    with pytest.raises(KeyboardInterrupt):
+        serve_rate(robot(), robot_inputs, write, safe=SAFE)
+    assert [is_safe(command) for command in written] == [False, True, True]
+
+
 def test_a_second_signal_never_interrupts_the_safe_command() -> None:
     """Two signals at any line of the loop, by a tracer: the last command is the safe one each time."""
     wanted, line = 0, 0

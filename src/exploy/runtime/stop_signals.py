@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ class StopSignals:
     def __init__(self) -> None:
         self.is_stopped = False
         self._may_interrupt = False
+        self._not_before = 0
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
@@ -37,8 +39,15 @@ class StopSignals:
             for number, handler in before.items():
                 signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
-    def interruptible(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
-        """Call a function. The second signal of the loop raises KeyboardInterrupt in it."""
+    def interruptible(self, function: Callable[..., _Result], *arguments: Any, after: int = 0) -> _Result:
+        """Call a function. The second signal of the loop raises KeyboardInterrupt in it.
+
+        Args:
+            function: The function.
+            *arguments: Its arguments.
+            after: Nanoseconds for which the function is not interrupted, because it would leave something half done.
+        """
+        self._not_before = time.perf_counter_ns() + after if after else 0
         self._may_interrupt = True
         try:
             return function(*arguments)
@@ -46,7 +55,7 @@ class StopSignals:
             self._may_interrupt = False
 
     def _handle(self, number: int, frame: object) -> None:
-        if self.is_stopped and self._may_interrupt:
+        if self.is_stopped and self._may_interrupt and time.perf_counter_ns() >= self._not_before:
             self._may_interrupt = False
             raise KeyboardInterrupt
         self.is_stopped = True
