@@ -177,6 +177,11 @@ def signalled(number: int) -> Callable[[LoopProcess], Seen]:
     return inject
 
 
+def other_signals(loop: LoopProcess) -> Seen:
+    found = [signalled(number)(loop) for number in (signal.SIGUSR1, signal.SIGXCPU)]
+    return max(found, key=lambda seen: seen.within or 0)
+
+
 def injected(fault: str, error: str = "FaultError", **scenario: Any) -> Callable[[LoopProcess], Seen]:
     def inject(loop: LoopProcess) -> Seen:
         run = loop.run(fault, **scenario)
@@ -255,6 +260,7 @@ FAULTS: dict[str, Callable[[LoopProcess], Seen]] = {
     "SIGTERM": signalled(signal.SIGTERM),
     "a dropped connection (SIGHUP)": signalled(signal.SIGHUP),
     "SIGQUIT": signalled(signal.SIGQUIT),
+    "a signal that would end the process (SIGUSR1, SIGXCPU)": other_signals,
     "`read` hangs, and a second signal comes": hanging_read,
     "signals during the safe command": storm,
     "SIGKILL, the OOM killer, a crash": killed,

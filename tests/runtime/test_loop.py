@@ -261,6 +261,17 @@ def test_signals_within_signals_do_not_block_it() -> None:
     assert served.ticks == 1 and not stop.is_set()
 
 
+def test_a_handler_of_the_user_for_another_signal_is_left_alone() -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
+    try:
+        served = serve_rate(robot(), robot_inputs, lambda outputs: os.kill(os.getpid(), signal.SIGUSR1), ticks=2)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert served.ticks == 2 and len(seen) == 3
+    assert signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
+
+
 def test_under_nohup_a_dropped_connection_does_not_end_it() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

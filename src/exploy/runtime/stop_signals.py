@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 
 _Result = TypeVar("_Result")
 
-_NAMES = ("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP", "SIGBREAK")  # not every system has all of them
+# not every system has all of them
+_NAMES = ("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP", "SIGBREAK")
+_DEADLY = ("SIGABRT", "SIGALRM", "SIGIO", "SIGPROF", "SIGPWR", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGXCPU")
 
 
 class StopSignals:
-    """Handles SIGINT, SIGTERM, SIGQUIT and SIGHUP while a loop runs.
+    """Handles SIGINT, SIGTERM, SIGQUIT and SIGHUP while a loop runs, and signals that would end the process.
 
     The handler only sets plain attributes. It takes no lock, so a signal within a signal cannot block it. It raises
     only within `interruptible()`, and once: no further signal can interrupt what the loop does when it ends.
@@ -62,7 +64,13 @@ class StopSignals:
 
 
 def _signals() -> list[int]:
-    """Return the signals of this system that stop a loop."""
-    numbers = [int(getattr(signal, name)) for name in _NAMES if hasattr(signal, name)]
-    hang_up = getattr(signal, "SIGHUP", None)
-    return [number for number in numbers if number != hang_up or signal.getsignal(number) is not signal.SIG_IGN]
+    """Return the signals of this system that stop a loop.
+
+    SIGHUP does not where it is ignored. Signals for other purposes do where they would end the process.
+    """
+    found = {name: signal.getsignal(getattr(signal, name)) for name in (*_NAMES, *_DEADLY) if hasattr(signal, name)}
+    return [
+        int(getattr(signal, name))
+        for name, handler in found.items()
+        if (name in _NAMES or handler is signal.SIG_DFL) and not (name == "SIGHUP" and handler is signal.SIG_IGN)
+    ]
