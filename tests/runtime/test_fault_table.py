@@ -219,6 +219,12 @@ def killed(loop: LoopProcess) -> Seen:
     return Seen(None, None)
 
 
+def exits(loop: LoopProcess) -> Seen:
+    run = loop.run("exit")
+    loop.close()
+    return Seen(None, run.stopped_within())
+
+
 def suspended(loop: LoopProcess) -> Seen:
     def pause() -> None:
         loop.send(signal.SIGSTOP)
@@ -271,6 +277,7 @@ FAULTS: dict[str, Callable[[LoopProcess], Seen]] = {
     "`write` raises once": injected("write", "ConnectionError"),
     "`heartbeat` raises": injected("heartbeat", "ConnectionError"),
     "`stop` is set": injected("stop", ""),
+    "the program exits, with the loop in a daemon thread": exits,
     "a missing input": injected("missing"),
     "an input of another shape": injected("shape"),
     "a NaN in an input": injected("NaN"),

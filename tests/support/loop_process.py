@@ -33,6 +33,9 @@ BAD_INPUTS: dict[str, dict[str, Any]] = {
 }
 
 
+RUNS = threading.Event()  # set when a loop has written
+
+
 class Robot:
     """Sensors and motors of a scenario, which fail at a tick."""
 
@@ -50,7 +53,7 @@ class Robot:
 
     def read(self) -> dict[str, Any]:
         self._tick += 1
-        if self._fault in ("write", "late", "heartbeat", "storm") or not self.inject():
+        if self._fault in ("write", "late", "heartbeat", "storm", "exit") or not self.inject():
             return GOOD
         if self._fault in BAD_INPUTS:
             return GOOD | BAD_INPUTS[self._fault]
@@ -74,6 +77,7 @@ class Robot:
             for number in [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT] * 5:
                 os.kill(os.getpid(), number)
         say("write", **{name: value.reshape(-1).tolist() for name, value in outputs.items()})
+        RUNS.set()
         if self._fault == "write" and self.inject() and self._tick == self._at:
             raise ConnectionError("no bus")
         if self._fault == "late" and self.inject() and self._tick == self._at:
@@ -86,7 +90,8 @@ class Robot:
 
 
 def say(event: str, **content: Any) -> None:
-    print(json.dumps({"event": event, "time": time.monotonic_ns(), **content}), flush=True)
+    line = json.dumps({"event": event, "time": time.monotonic_ns(), **content})
+    os.write(sys.stdout.fileno(), f"{line}\n".encode())  # at once, also from two threads
 
 
 def run(path: str, scenario: dict[str, Any]) -> None:
@@ -123,4 +128,11 @@ def run(path: str, scenario: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        run(sys.argv[1], json.loads(line))
+        scenario = json.loads(line)
+        if scenario["fault"] == "exit":
+            RUNS.clear()
+            threading.Thread(target=run, args=(sys.argv[1], scenario), daemon=True).start()
+            RUNS.wait()
+            say("injected")
+            break
+        run(sys.argv[1], scenario)

@@ -47,7 +47,7 @@ def serve_rate(
     stop: threading.Event | None = None,
     heartbeat: Callable[[], object] | None = None,
 ) -> Served:
-    """Read, tick and write at a steady rate, until Ctrl-C, SIGTERM, SIGHUP or SIGQUIT.
+    """Read, tick and write at a steady rate, until Ctrl-C, SIGTERM, SIGHUP, SIGQUIT or another deadly signal.
 
     Deadlines are multiples of the period from the start, so delays do not add up. A missed deadline is counted, and
     skipped unless it has only just passed. When the loop ends, by a signal, a fault or an error in `read` or `write`, a
@@ -56,7 +56,8 @@ def serve_rate(
 
     A first signal ends the loop after the current tick. A second one interrupts a `read`, or a `write` that hangs for
     0.1 s. None interrupts the safe command. Signals are only handled in the main thread. In other threads, use `stop`.
-    SIGHUP is left alone where it is ignored, as under `nohup`. SIGKILL and crashes cannot be handled: see `heartbeat`.
+    A loop in a daemon thread also ends when the interpreter exits. SIGHUP is left alone where it is ignored, as under
+    `nohup`. SIGKILL and crashes cannot be handled: see `heartbeat`.
 
     Args:
         controller: The controller; its rate is armed while the loop runs.
@@ -90,7 +91,7 @@ def serve_rate(
     controller.arm(rate)
     loop = _Loop(controller, read, write, round(_NANOSECONDS / rate), stop, heartbeat)
     try:
-        with loop.signals.handled():
+        with loop.signals.handled(), loop.signals.stopped_at_exit():
             try:
                 loop.run(ticks)
             finally:

@@ -1,5 +1,6 @@
 """Signals that stop a loop: the first one after a tick, a second one by interrupting a call that hangs."""
 
+import atexit
 import contextlib
 import signal
 import threading
@@ -8,6 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 _Result = TypeVar("_Result")
+
+_SECONDS_AT_EXIT = 5.0  # for which the interpreter waits for a safe command
 
 # not every system has all of them
 _NAMES = ("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP", "SIGBREAK")
@@ -40,6 +43,25 @@ class StopSignals:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+    @contextlib.contextmanager
+    def stopped_at_exit(self) -> Iterator[None]:
+        """Stop the loop of a daemon thread when the interpreter exits, and let that wait for its safe command."""
+        if threading.current_thread() is threading.main_thread():
+            yield
+            return
+        is_done = threading.Event()
+
+        def stop() -> None:
+            self.is_stopped = True
+            is_done.wait(_SECONDS_AT_EXIT)
+
+        atexit.register(stop)
+        try:
+            yield
+        finally:
+            atexit.unregister(stop)
+            is_done.set()
 
     def interruptible(self, function: Callable[..., _Result], *arguments: Any, after: int = 0) -> _Result:
         """Call a function. The second signal of the loop raises KeyboardInterrupt in it.
