@@ -402,7 +402,6 @@ RATES: dict[str, tuple[list[float], int | None]] = {
     "two late wake-ups in five periods": ([1.05, 3.6, 4, 5.8, 6, 7], None),
     "late three times in six periods": ([2.14, 2.17, 3, 4.7, 6.6, 7, 8], None),
     "one of three ticks left out": ([2.9, 3, 5.9, 6, 8.9, 9], 2),
-    "late at every second tick, and on from there": ([1.8, 2.8, 4.6, 5.6, 7.4, 8.4], 4),
     "a quarter of the rate": (every(4.0), 0),
     "half of the rate": (every(2.0), 2),
     "three quarters of the rate": (every(4 / 3), 8),
@@ -413,7 +412,8 @@ RATES: dict[str, tuple[list[float], int | None]] = {
     "a quarter more": (every(0.8), 16),
     "three times the rate": (every(1 / 3), 3),
     "a burst": ([1, 1.1, 1.2, 1.3, 1.4], 3),
-    "more than made up for": ([1, 3.0, 3.1, 3.2, 3.3], 4),
+    "more than made up for": ([1, 3.0, 3.1, 3.2, 3.3, 3.4], 5),
+    "a deadline skipped that had just passed": ([1, 2.99, 4, 5, 6.99, 8, 9], None),
 }
 
 

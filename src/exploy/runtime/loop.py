@@ -14,7 +14,6 @@ from exploy.runtime.stop_signals import StopSignals
 from exploy.runtime.stop_values import Outputs
 
 _NANOSECONDS = 1_000_000_000
-_TICKED_LATE = 4  # a deadline that passed by less than a fourth of the period is not skipped
 _HANGS = 100_000_000  # nanoseconds after which a write may be interrupted: half a command is worse than a late one
 _LONGEST_SLEEP = 0.05  # seconds; then it is looked whether the loop was stopped
 
@@ -49,10 +48,9 @@ def serve_rate(
 ) -> Served:
     """Read, tick and write at a steady rate, until Ctrl-C, SIGTERM, SIGHUP, SIGQUIT or another deadly signal.
 
-    Deadlines are multiples of the period from the start, so delays do not add up. A missed deadline is counted, and
-    skipped unless it has only just passed. When the loop ends, by a signal, a fault or an error in `read` or `write`, a
-    safe command is written last, if one is known. If a guard holds or calls, the loop continues and writes the held
-    outputs.
+    Deadlines are multiples of the period from the start, so delays do not add up. A missed deadline is counted and
+    skipped. When the loop ends, by a signal, a fault or an error in `read` or `write`, a safe command is written last,
+    if one is known. If a guard holds or calls, the loop continues and writes the held outputs.
 
     A first signal ends the loop after the current tick. A second one interrupts a `read`, or a `write` that hangs for
     0.1 s. None interrupts the safe command. Signals are only handled in the main thread. In other threads, use `stop`.
@@ -134,8 +132,9 @@ class _Loop:
             deadline += self._period
             late = time.perf_counter_ns() - deadline
             if late > 0:
-                self.overruns += 1 + late // self._period
-                deadline += -(-(late - self._period // _TICKED_LATE) // self._period) * self._period
+                missed = 1 + late // self._period
+                self.overruns += missed
+                deadline += missed * self._period
             self._sleep_until(deadline)
 
     def finish(self, safe: SafeCommand) -> None:

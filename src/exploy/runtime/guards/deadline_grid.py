@@ -7,14 +7,19 @@ _FOLLOWED = 0.05
 larger drift adds up until periods are missed."""
 
 
+_SERVED_EARLY = 0.25
+"""Fraction of a period before a deadline from which a late tick stands for this deadline as well. Loops skip deadlines
+that have passed when a late tick is done."""
+
+
 class DeadlineGrid:
     """Deadlines one period apart, each of which expects a tick, and the number of periods missed in a row.
 
-    A late tick misses as many periods as deadlines passed since the last tick, and uses them up. Early ticks that make
-    up for these are not counted; other early ticks count as one each. A tick on its deadline takes one back. It ends
-    the count if it comes one period after the last tick; so do two ticks in a row that are one period apart but off
-    the grid. So a loop may keep to the old deadlines after a late tick, catch up, or go on from there. If it goes on
-    from there, the grid follows slowly, and its distance counts as well.
+    A late tick misses as many periods as deadlines passed since the last tick, and uses them up. An early tick that
+    makes up for one of these takes it back, and so does a tick on its deadline. Other early ticks count as one each. A
+    tick on its deadline, one period after the last tick, ends the count; so do two ticks in a row that are one period
+    apart. So a loop may skip deadlines after a late tick, catch up, or go on from there. While ticks are one period
+    apart, the grid follows them slowly, and their distance from it counts as well: a drift adds up.
 
     Args:
         period: Nanoseconds between deadlines.
@@ -50,18 +55,23 @@ class DeadlineGrid:
         if self._was_steady:
             if was_steady or (abs(off) < self._allowed and not was_early):
                 self._in_a_row = self._owed = 0
+            if not was_steady:  # deadlines that the loop has skipped are used up
+                skipped = round(off / self._period) * self._period
+                self._deadline += skipped
+                off -= skipped
             self._deadline += self._period + max(-self._followed, min(self._followed, off))
             self.missed = max(self._in_a_row, self._periods(abs(off)))
             return self.missed
         if excess > 0 and off >= self._allowed:
             self._owed = self._periods(min(off, excess))
             self._in_a_row += self._owed
-            self._deadline += (off // self._period + 1) * self._period
+            self._deadline += (math.floor(off / self._period + _SERVED_EARLY) + 1) * self._period
         elif off > -self._allowed:
             self._deadline += self._period
             self._in_a_row -= 1 if self._in_a_row and not was_early else 0
         elif self._owed:
             self._owed -= 1
+            self._in_a_row -= 1 if self._in_a_row else 0
         else:
             self._in_a_row += 1
             self._was_early = True
