@@ -46,6 +46,14 @@ InitialMemory = Annotated[
         help="Start values of memories: those after a reset, the current ones, or of one memory. May be repeated.",
     ),
 ]
+OnStop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--on-stop",
+        metavar="[OUTPUT=]hold|zero|JSON",
+        help="What an output is left with on a stop; with --from, the actions if none is named. May be repeated.",
+    ),
+]
 ResetWithin = Annotated[int, typer.Option(min=1, help="Policy steps to wait for a reset, without a reset().")]
 Lower = Annotated[bool, typer.Option("--lower/--no-lower", help="Also convert the environment to ONNX.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -154,6 +162,7 @@ def export(
     allow_uncompared: AllowUncompared = None,
     initial_memory: InitialMemory = None,
     reset_within: ResetWithin = 500,
+    on_stop: OnStop = None,
     trace: Annotated[bool, typer.Option(help="Store a trace for the self-test of the file.")] = True,
     opset: Annotated[int, typer.Option(min=1, help="ONNX opset version.")] = 20,
     target_onnxruntime: Annotated[str | None, typer.Option(help="Release on the robot, e.g. 1.20.")] = None,
@@ -171,13 +180,17 @@ def export(
 ) -> None:
     """Export an environment and its actor, or the policy in a trainer's checkpoint, to one verified ONNX file."""
     common = {"golden_trace": trace, "opset_version": opset, "target_onnxruntime": target_onnxruntime}
+    from exploy.cli.stop_values import parse
+
+    stops = parse(on_stop or [], may_omit_name=library is not None)
     given = {"config": config, "agent": agent, "env": env, "vecnormalize": vecnormalize}
     ports = {"rate_hz": rate, "dynamic_batch": dynamic_batch, "obs_names": obs_names, "action_names": action_names}
     for_environments = bool(infer_memory or allow_random or allow_uncompared or initial_memory)
     if library is not None:
         from exploy.cli.export_checkpoint import run as run_checkpoint
 
-        run_checkpoint(library.value, source, output, given, said or [], ports | common, for_environments)
+        options = {**ports, **common, "on_stop": stops}
+        run_checkpoint(library.value, source, output, given, said or [], options, for_environments)
         return
     refused = [name for name, value in {**given, **ports, "set": said}.items() if value]
     if refused:
@@ -193,6 +206,7 @@ def export(
         allow_random=allow_random,
         allow_uncompared=allow_uncompared or [],
         reset_within=reset_within,
+        on_stop=stops,
         **common,
     )
 
