@@ -7,6 +7,8 @@ import json
 import os
 import pickle
 import struct
+import subprocess
+import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -339,3 +341,20 @@ def test_an_archive_that_unpacks_to_very_much_is_refused() -> None:
         file.writestr("archive/zeros", b"\0" * (100 * 2**20))
     with pytest.raises(ContractError, match=r"would unpack to 104857600 bytes"):
         ModelFile.parse(buffer.getvalue())
+
+
+def test_a_file_that_is_no_archive_is_refused_without_torch() -> None:
+    """Importing torch takes seconds, and the file alone says that it is not for torch."""
+    code = """
+import sys
+from exploy.contract import Contract, Port
+from exploy.errors import ContractError
+from exploy.runtime.pt2.steps import open_steps
+contract = Contract(1, (Port("x", "float32", (1,)),), (), (), backend="torch_export")
+try:
+    open_steps(b"no archive", contract)
+except ContractError as error:
+    print(error, "torch" in sys.modules)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "File is not a zip file" in result.stdout and result.stdout.endswith("False\n"), result.stderr

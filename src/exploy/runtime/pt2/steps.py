@@ -13,7 +13,7 @@ from exploy.contract.json_text import parse_json
 from exploy.contract.limits import MAX_CONTRACT_BYTES
 from exploy.errors import ContractError
 from exploy.runtime.execution_backend import ExecutionBackend
-from exploy.runtime.file_errors import cause
+from exploy.runtime.file_errors import cause, refused
 from exploy.runtime.pt2.contents import require_harmless
 from exploy.runtime.step_runner import Arrays, IdleStep, StepRunner
 
@@ -84,10 +84,11 @@ def open_steps(data: bytes, contract: Contract, **options: Any) -> tuple[StepRun
     Raises:
         ContractError: If torch is not installed, or cannot read the file.
     """
-    torch = _load_torch()
     compiled = contract.backend == "aot_inductor"
-    try:
+    with refused("The archive", "read"):
         require_harmless(data, compiled)
+    torch = _load_torch()
+    try:
         contents = _load(data, contract.backend)
         signatures = parse_json(contents.extra_files[SIGNATURES], MAX_CONTRACT_BYTES)
         programs = contents.aoti_runners if compiled else contents.exported_programs
@@ -97,8 +98,6 @@ def open_steps(data: bytes, contract: Contract, **options: Any) -> tuple[StepRun
                 function = programs[name] if compiled else programs[name].module(check_guards=False)
                 signature = signatures[name]
                 steps.append(TorchStep(function, tuple(signature["inputs"]), tuple(signature["outputs"]), torch))
-    except ContractError:
-        raise
     except Exception as error:
         made_with = contract.provenance.versions.get("torch", "of an unknown version")
         raise ContractError(
