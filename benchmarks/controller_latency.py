@@ -23,7 +23,8 @@ from benchmarks.lstm_actor import LstmActor
 from benchmarks.mlp_environment import NUM_ACTIONS, NUM_OBSERVATIONS, MlpEnvironment, make_network
 from exploy.exporter.core.actor import add_actor_memory
 from exploy.exporter.core.exporter import export_environment_as_onnx
-from exploy.runtime import Controller
+from exploy.runtime import Controller, Guards
+from exploy.runtime.model_file import ModelFile
 from exploy.runtime.onnx.session import open_session
 
 ROUNDS, WARM_UP_CYCLES, CYCLES, PACED_TICKS = 40, 5, 50, 2000
@@ -39,6 +40,8 @@ seconds = time.perf_counter() - start
 resident = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(seconds, int(resident.split()[1]) / 1024)
 """
+
+GUARDED, UNGUARDED = "step() all guards on", "step() all guards off"
 
 Ticks = Callable[[int], object]  # runs one tick; the argument is its phase in the policy period
 
@@ -80,6 +83,40 @@ def by_controller(path: Path) -> tuple[Ticks, Ticks]:
         buffer.fill(0)
     values = {name: np.zeros_like(buffer) for name, buffer in stepped.inputs.items()}
     return lambda phase: ticked.tick(), lambda phase: stepped.step(values)
+
+
+class PacedClock:
+    """A clock that advances by one period per tick, so that an armed controller sees its rate."""
+
+    def __init__(self, hz: float):
+        self._period = round(1e9 / hz)
+        self.now = 0
+
+    def __call__(self) -> int:
+        """Return the time in nanoseconds."""
+        return self.now
+
+    def next(self) -> None:
+        """Advance to the next tick."""
+        self.now += self._period
+
+
+def with_and_without_guards(path: Path) -> tuple[Ticks, Ticks]:
+    """`step()` with all guards on and the rate armed, and `step()` with all guards off."""
+
+    def stepped(guards: Guards, is_armed: bool) -> Ticks:
+        hz = ModelFile.load(path).contract.hz or 200.0
+        clock = PacedClock(hz)
+        controller = Controller.load(path, guards=guards, clock=clock, hz=hz if is_armed else None)
+        values = {name: np.zeros_like(buffer) for name, buffer in controller.inputs.items()}
+
+        def tick(phase: int) -> None:
+            controller.step(values)
+            clock.next()
+
+        return tick
+
+    return stepped(Guards(), True), stepped(Guards.off(), False)
 
 
 def by_torch(env: Any, actor: torch.nn.Module) -> Ticks:
@@ -134,6 +171,7 @@ def print_model(name: str, times: dict[str, tuple[np.ndarray, np.ndarray]]) -> N
         ("tick()", "IoBinding by hand", 1.10),
         ("tick()", "session.run by hand", 1.0),
         ("step()", "session.run by hand", 1.0),
+        (GUARDED, UNGUARDED, 1.5),
     ):
         ratios = [ours_time / other_time for ours_time, other_time in zip(medians[ours], medians[other], strict=True)]
         print(f"{ours} / {other}: {ratios[0]:.2f} and {ratios[1]:.2f} (limit {limit:.2f})")
@@ -151,11 +189,14 @@ def main() -> None:
             paths[name] = export_environment_as_onnx(env, actor, folder, name)
         run, bound = by_hand(paths[name])
         tick, step = by_controller(paths[name])
+        guarded, unguarded = with_and_without_guards(paths[name])
         candidates = {
             "session.run by hand": run,
             "IoBinding by hand": bound,
             "tick()": tick,
             "step()": step,
+            GUARDED: guarded,
+            UNGUARDED: unguarded,
             "eager torch": by_torch(env, actor),
         }
         print_model(name, measure(candidates, env.decimation))

@@ -5,9 +5,11 @@ that ended after the next one was due.
 
     python -m benchmarks.loop                # ten segments of 30 s
     python -m benchmarks.loop --seconds 3    # shorter ones
+    python -m benchmarks.loop --realtime     # the loop goes before all other work on the machine; needs root
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -61,7 +63,10 @@ def run_segment(controller: Controller, seconds: float, values: dict[str, Any], 
         moments[min(count, ticks)] = time.perf_counter_ns()
         count += 1
 
-    served = serve_rate(controller, lambda: values, write, hz=HZ, ticks=ticks, safe={})
+    safe = {name: np.zeros_like(buffer) for name, buffer in controller.outputs.items()}
+    served = serve_rate(controller, lambda: values, write, hz=HZ, ticks=ticks, safe=safe)
+    if served.ticks < ticks:
+        raise SystemExit("interrupted")  # the loop itself takes the signal for a stop
     measured.intervals.append(np.diff(moments[: served.ticks]) / 1e6)
     measured.ticks += served.ticks
     measured.overruns += served.overruns
@@ -90,6 +95,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="duration of a segment")
     parser.add_argument("--segments", type=int, default=SEGMENTS)
     parser.add_argument("--format", choices=KINDS[1:], default="npz")
+    parser.add_argument("--realtime", action="store_true", help="run the loop under SCHED_FIFO")
     options = parser.parse_args()
     found = {"without a recorder": Measured(), f"with a recorder ({options.format})": Measured()}
     without, with_recorder = found.values()
@@ -99,6 +105,8 @@ def main() -> None:
             path = export(Path(name))
             controller = Controller.load(path, guards=Guards(rate="off", overrun="off", stale="off"))
             values = {name: np.zeros_like(buffer) for name, buffer in controller.inputs.items()}
+            if options.realtime:
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
             run_segment(controller, 1.0, values, Measured())  # warms up
             for segment in range(options.segments):
                 controller.reset()
@@ -113,7 +121,8 @@ def main() -> None:
     finally:
         neighbour.kill()
         neighbour.wait()
-    print(f"{HZ} Hz beside a busy process, {options.segments} alternating segments of {options.seconds:g} s")
+    policy = ", under SCHED_FIFO" if options.realtime else ""
+    print(f"{HZ} Hz beside a busy process{policy}, {options.segments} alternating segments of {options.seconds:g} s")
     for kind, measured in found.items():
         print(f"{kind:26} {measured}")
     print(f"overruns added by recording: {with_recorder.percent - without.percent:+.3f} % (limit {LIMIT_PERCENT} %)")

@@ -48,7 +48,7 @@ def main() -> None:
     print(f"self-test: {controller.selftest()} ticks agree with torch")
     robot = Robot(controller.contract.sim_dt or 0.005)
     with Recorder(folder / "run.npz", controller):
-        served = serve_rate(controller, robot.read, robot.write, ticks=400, safe={"force": np.zeros((1, 1))})
+        served = serve_rate(controller, robot.read, robot.write, ticks=400)  # ends with a force of zero
     print(f"{served.stats}; the angle of the pole is {robot.pole[0, 0]:.3f} rad")
 
     result = replay(folder / "run.npz", Controller.load(path))

@@ -1,11 +1,12 @@
 """The benchmarks time functions of the package by name, so a name that is gone must be noticed."""
 
 import pkgutil
+import sys
 import time
 
 import pytest
 
-from benchmarks import stages
+from benchmarks import loop, stages
 
 
 @pytest.mark.parametrize("functions", [stages.EXPORT, stages.CHECK], ids=["export", "check"])
@@ -30,3 +31,11 @@ def test_functions_are_timed_only_inside_of_the_block():
     pkgutil.resolve_name("textwrap.dedent")("  a")
     assert set(counted) == {"text"}
     assert clock.seconds == counted
+
+
+@pytest.mark.expensive
+def test_the_benchmark_of_a_recorded_loop_runs(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["loop", "--seconds", "0.3", "--segments", "4", "--format", "mcap"])
+    loop.main()
+    printed = capsys.readouterr().out
+    assert "overruns added by recording" in printed and printed.count("300 ticks") == 2

@@ -70,11 +70,12 @@ def linked_file(path: Path) -> Path:
     Raises:
         OutputPathError: If it is a folder, or a link that leads to itself, or its folder cannot be read.
     """
-    target = Path(os.path.realpath(path))
     try:
+        target = Path(os.path.realpath(path))
         is_folder, is_link = target.is_dir(), target.is_symlink()
-    except OSError as error:
-        raise OutputPathError(f"Cannot write {path}: {error.strerror or error}. Choose another location.") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise OutputPathError(f"Cannot write {path}: {reason}. Choose another location.") from error
     if is_folder:
         raise OutputPathError(f"Cannot write {path}: it is a folder. Give the name of a file.")
     if is_link:
@@ -112,7 +113,7 @@ def _remove_left_behind(target: Path) -> None:
         if not pattern.fullmatch(path.name):
             continue
         with contextlib.suppress(OSError):
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 if _lock(descriptor) and _is_at(path, descriptor):
                     path.unlink()

@@ -111,7 +111,11 @@ class ContractError(FileFormatError):
     """A file's contract is missing, invalid, or does not match the file or the installed onnxruntime."""
 
 
-class RuntimeInputError(ExployError, ValueError):
+class SignatureError(ContractError):
+    """A file is not signed by a trusted key, or a key or signature cannot be read or made."""
+
+
+class RuntimeInputError(_ErrorOfOneLine, ValueError):
     """Inputs or options are unknown, missing, or have an invalid value, shape or dtype."""
 
 
@@ -136,8 +140,12 @@ class Fault:
     message: str
     port: str | None = None
 
+    def __post_init__(self) -> None:
+        """Make the message safe to print, whatever names it quotes."""
+        object.__setattr__(self, "message", printable(self.message))
+
     def __str__(self) -> str:
-        return printable(f"tick {self.tick}: {self.message}")
+        return f"tick {self.tick}: {self.message}"
 
 
 class FaultError(_ErrorOfOneLine, RuntimeError):

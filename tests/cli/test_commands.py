@@ -143,13 +143,32 @@ def test_check_names_the_culprit_and_exits_with_one() -> None:
 
 def test_export_writes_a_file_that_verify_agrees_with(tmp_path: Path) -> None:
     target = tmp_path / "new" / "policy.onnx"
-    result = run_installed("export", f"{FACTORIES}:robot", "-o", target, "--target-onnxruntime", "1.20")
+    command = ["export", f"{FACTORIES}:robot", "-o", target, "--target-onnxruntime", "1.20"]
+    result = run_installed(*command, "--on-stop", "joint_targets=[1, 2, 3]", "--on-stop", "actions=zero")
     assert result.returncode == 0, result.stdout + result.stderr
+    assert Controller.load(target).ports["joint_targets"].on_stop == (1.0, 2.0, 3.0)
+    shown = run("inspect", target).stdout
+    assert "on a stop zero" in " ".join(shown.split())
+    changes = json.loads(run("diff", write(robot_file(), tmp_path), target, "--json").stdout)["interface"]
+    assert {"what": "output joint_targets: on_stop", "old": None, "new": [1.0, 2.0, 3.0]} in changes
     assert "comparisons with the captured program and the live environment" in result.stdout
     assert Controller.load(target).contract.provenance.ir_version == 10
     verified = run("verify", target, f"{FACTORIES}:robot", "--steps", 40)
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert "agrees: the file behaves like the environment (560 comparisons over 40 policy steps)" in verified.stdout
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("zero", "takes OUTPUT=VALUE"),
+        ("joint_targets=halt", "takes hold, zero, a number or a JSON list"),
+        ("=zero", "takes OUTPUT=VALUE"),
+    ],
+)
+def test_stop_values_that_cannot_be_read_are_refused(value: str, message: str) -> None:
+    result = run("export", f"{FACTORIES}:robot", "--on-stop", value)
+    assert result.returncode == 2 and message in " ".join(result.stderr.split())
 
 
 def test_what_could_not_be_compared_is_incomplete_and_exits_with_three(tmp_path: Path) -> None:

@@ -33,11 +33,13 @@ def sb3_files(tmp_path: Path) -> tuple[Any, Any]:
 def test_a_checkpoint_of_sb3_needs_nothing_else(tmp_path: Path, sb3_files: tuple[Any, Any]) -> None:
     model, venv = sb3_files
     options = ["--vecnormalize", "vn.pkl", "--rate", 20, "--obs-names", "cos,sin,speed", "--action-names", "torque"]
+    options += ["--on-stop", "zero"]
     result = run_installed("export", "--from", "sb3", "model.zip", *options, "-o", "policy.onnx", folder=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "policy.onnx" in result.stdout and "verified against the policy" in result.stdout
     controller = Controller.load(tmp_path / "policy.onnx")
     assert controller.ports["obs"].names == ("cos", "sin", "speed") and controller.contract.hz == 20
+    assert controller.ports["actions"].on_stop == "zero"
     obs = np.array([[0.5, -0.8, 3.0]], np.float32)
     expected = model.predict(venv.normalize_obs(obs), deterministic=True)[0]
     np.testing.assert_allclose(controller.step({"obs": obs})["actions"], expected, atol=1e-5)

@@ -1,11 +1,14 @@
 """Meaning of ports for a robot, from metadata of components and groups and from known port names."""
 
+import json
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from exploy.contract import Port, PortKind
+from exploy.description.metadata import to_json
 from exploy.description.port_semantics import with_semantics
 from exploy.errors import MetadataError
 from exploy.exporter.core.components import Group, Input, Output
@@ -30,6 +33,30 @@ def test_limits_may_be_one_pair_or_one_for_each_element_and_open() -> None:
     assert port(limits=[None, 2.0]).limits == (None, 2.0)
     assert port(limits=[[0, 1], [None, 2], [-3, None]]).limits == ((0, 1), (None, 2), (-3, None))
     assert port(width=2, limits=[[0, 1], [2, 3]]).limits == ((0, 1), (2, 3))
+
+
+def test_arrays_of_numpy_are_taken_as_lists() -> None:
+    found = port(limits=np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]]), stiffness=np.ones(3), on_stop=np.ones(3))
+    assert (found.limits, found.on_stop) == (((0.0, 1.0), (0.0, 2.0), (0.0, 3.0)), (1.0, 1.0, 1.0))
+    assert port(limits=np.array([-1.0, 1.0])).limits == (-1.0, 1.0)
+    assert json.loads(to_json("it", {"limits": np.array([1.0, 2.0]), "n": np.int64(3)})) == {"limits": [1, 2], "n": 3}
+    for bad in (np.array([0.0, np.inf]), np.ma.array([0.0, 1.0], mask=[True, False])):
+        with pytest.raises(MetadataError, match="cannot be stored as JSON"):
+            to_json("it", bad)
+        with pytest.raises(MetadataError, match="'limits'"):
+            port(limits=bad)
+
+
+def test_outputs_and_their_groups_say_what_they_are_left_with_on_a_stop() -> None:
+    assert port(on_stop="hold").on_stop == "hold"
+    assert port(on_stop=0).on_stop == 0.0
+    target = Port("g.pos", "float32", (1, 2))
+    assert with_semantics(target, {"g": {"on_stop": "zero"}}).on_stop == "zero"
+    assert with_semantics(target, {"g": {"on_stop": [1, 2, 3]}}).on_stop is None
+    assert with_semantics(target, {"g": {"on_stop": "zero"}, "g.pos": {"on_stop": [1, 2]}}).on_stop == (1.0, 2.0)
+    assert with_semantics(target, {"g": {"on_stop": "zero"}}, is_output=False).on_stop is None
+    with pytest.raises(MetadataError, match=r"The Input 'g\.pos' has on_stop in its metadata"):
+        with_semantics(target, {"g.pos": {"on_stop": "zero"}}, is_output=False)
 
 
 def test_a_group_speaks_for_its_ports_where_they_say_nothing_and_it_fits() -> None:
@@ -100,6 +127,8 @@ def test_metadata_of_robot_interfaces_is_understood() -> None:
         ({"limits": ["a", "b"]}, "lowest, highest"),
         ({"stiffness": [1.0]}, "3 numbers, one for each element under 'stiffness'"),
         ({"finite": "no"}, "True or False under 'finite'"),
+        ({"on_stop": "off"}, """on_stop must be "hold", "zero", a number, or 3 numbers.*got 'off'"""),
+        ({"on_stop": 5.0, "limits": [-1, 1]}, r"on_stop must be within the limits \(-1, 1\), got 5\.0"),
     ],
 )
 def test_metadata_that_does_not_fit_its_own_port_is_refused(metadata: dict[str, Any], message: str) -> None:

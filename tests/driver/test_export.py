@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import exploy
-from exploy.errors import BackendError, LoweringError, OutputPathError, UnregisteredStateError
+from exploy.errors import BackendError, LoweringError, MetadataError, OutputPathError, UnregisteredStateError
 from tests.support.environments import make_actor
 from tests.support.factories import forgetful_robot
 from tests.support.robot import Robot
@@ -29,6 +29,20 @@ def test_the_result_names_the_file_its_contract_and_what_was_checked(
         "hip, knee",
     ):
         assert text in printed
+
+
+def test_it_says_what_outputs_are_left_with_on_a_stop(tmp_path: Path) -> None:
+    stops = {"joint_targets": [1.0, 2.0, 3.0], "actions": "zero"}
+    result = exploy.export(Robot(), make_actor(13, 3), tmp_path / "policy.onnx", strict=False, on_stop=stops)
+    found = {port.name: port.on_stop for port in result.contract.outputs if port.on_stop is not None}
+    assert found == {"joint_targets": (1.0, 2.0, 3.0), "actions": "zero"}
+    for bad, message in (
+        ({"joint_targets": 51.0}, "'joint_targets': on_stop must be within the limits"),
+        ({"joints.pos": "hold"}, r"on_stop has joints\.pos, but the outputs are actions, obs, joint_targets"),
+    ):
+        with pytest.raises(MetadataError, match=message):
+            exploy.export(Robot(), make_actor(13, 3), tmp_path / "bad.onnx", strict=False, on_stop=bad)
+    assert not (tmp_path / "bad.onnx").exists()
 
 
 def test_it_is_strict_unless_told_otherwise(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def test_the_file_describes_itself(tmp_path: Path, capsys: pytest.CaptureFixture
         obs_names=["pos_0", "pos_1", "vel_0", "vel_1"],
         action_names=["hip", "knee"],
         rate_hz=50,
+        on_stop=np.array([0.5, -0.5]),
         model_source={"run": 7},
         verbose=True,
     )
@@ -77,6 +78,7 @@ def test_the_file_describes_itself(tmp_path: Path, capsys: pytest.CaptureFixture
     assert [port.name for port in contract.outputs] == ["actions", "h_out", "c_out"]
     assert [(term.name, term.start, term.stop) for term in contract.observation_terms] == [("pos", 0, 2), ("vel", 2, 4)]
     assert contract.outputs[0].names == ("hip", "knee")
+    assert [port.on_stop for port in contract.outputs] == [(0.5, -0.5), None, None]
     assert (contract.decimation, contract.hz, contract.sub_step_inputs) == (1, 50.0, {})
     assert contract.provenance.model_source == {"run": 7} and "torch" in contract.provenance.versions
     assert "no-such-package" not in contract.provenance.versions
@@ -102,10 +104,13 @@ def test_the_same_file_for_old_and_new_onnxruntime(tmp_path: Path) -> None:
         versions(target_onnxruntime="1.20", opset_version=22)
 
 
-@pytest.mark.matrix(7)
+@pytest.mark.matrix(9)
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
+        ({"on_stop": "stop"}, MetadataError, """'actions': on_stop must be "hold", "zero", a number, or 2 numbers"""),
+        ({"on_stop": {"h_out": "zero"}}, MetadataError, "on_stop has h_out, but the outputs are actions"),
+        ({"on_stop": [1.0, float("nan")]}, MetadataError, "on_stop must be finite"),
         ({"obs_names": ["a", "b"]}, MetadataError, "obs_names must be a list of 4 different strings"),
         ({"obs_names": ["a", "a", "b", "c"]}, MetadataError, "obs_names must be a list of 4 different strings"),
         ({"obs_names": "abcd"}, MetadataError, "obs_names must be a list of 4 different strings"),

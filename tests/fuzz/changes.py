@@ -137,6 +137,60 @@ _INSIDE: dict[int, dict[int, int]] = {  # the messages inside of each message, b
     _SPARSE: {1: _TENSOR, 2: _TENSOR},
     _FUNCTION: {7: _NODE, 9: _IMPORT, 11: _ATTRIBUTE},
 }
+OPERATORS = tuple(
+    name.encode()
+    for name in [
+        "Identity",
+        "Neg",
+        "Cast",
+        "Reshape",
+        "Expand",
+        "Tile",
+        "Range",
+        "ConstantOfShape",
+        "OneHot",
+        "Gather",
+        "GatherND",
+        "ScatterND",
+        "Slice",
+        "Split",
+        "Concat",
+        "Pad",
+        "Resize",
+        "NonZero",
+        "TopK",
+        "Unique",
+        "Loop",
+        "Scan",
+        "If",
+        "Where",
+        "MatMul",
+        "Gemm",
+        "LSTM",
+        "GRU",
+        "Conv",
+        "Mod",
+        "Pow",
+        "Div",
+        "Sqrt",
+        "Log",
+        "Reciprocal",
+        "Size",
+        "Shape",
+        "Squeeze",
+        "Unsqueeze",
+        "Transpose",
+        "Flatten",
+        "CumSum",
+        "Compress",
+        "SequenceEmpty",
+        "Optional",
+        "StringNormalizer",
+        "RandomUniform",
+    ]
+)
+ATTRIBUTES = (b"axis", b"to", b"axes", b"perm", b"keepdims", b"hidden_size", b"dtype", b"k", b"allowzero", b"body")
+SIZES = (0, 1, 2, 3, 7, 100, 2**31, 2**40, 2**63, 2**64 - 1, 2**64 - 2, 2**64 - 100)
 HOSTILE_BYTES = (b"", b"x", b"y", b"\xff\xfe", b"evil.domain", b"Identity", b"Loop", b"ConstantOfShape", b"Range")
 Message = list[list[Any]]  # of [number, wire type, value]; the value is a Message, bytes, or a number
 
@@ -169,6 +223,8 @@ def encode_message(message: Message) -> bytes:
 def change_message(data: bytes, random: Random) -> bytes:
     """Change some fields of a model."""
     message = parse_message(data)
+    if random.randrange(5) == 0:
+        _add_node(message, random)
     for _ in range(random.choice((1, 1, 1, 2, 4))):
         places = [(owner, index) for owner in _messages(message) for index in range(len(owner))]
         owner, index = random.choice(places)
@@ -176,6 +232,27 @@ def change_message(data: bytes, random: Random) -> bytes:
         if not is_metadata:
             _change_field(owner, index, random, places)
     return encode_message(message)
+
+
+def _add_node(message: Message, random: Random) -> None:
+    """Add an operator that reads some values of a graph, and let another operator read its result."""
+    graphs = [
+        item for item in _messages(message) if any(field[0] == 1 and isinstance(field[2], list) for field in item)
+    ]
+    graph = random.choice(graphs)
+    nodes = [field[2] for field in graph if field[0] == 1 and isinstance(field[2], list)]
+    names = [field[2] for node in nodes for field in node if field[0] in (1, 2) and isinstance(field[2], bytes)]
+    if not names:
+        return
+    inputs = [[1, protobuf.BYTES, random.choice(names)] for _ in range(random.choice((0, 1, 1, 2, 3)))]
+    attribute = [[1, protobuf.BYTES, random.choice(ATTRIBUTES)], [3, protobuf.VARINT, random.choice(SIZES)]]
+    attribute.append([20, protobuf.VARINT, 2])
+    node = [*inputs, [2, protobuf.BYTES, b"added"], [4, protobuf.BYTES, random.choice(OPERATORS)]]
+    node += [[5, protobuf.BYTES, attribute]] if random.randrange(3) == 0 else []
+    graph.insert(random.randrange(len(graph) + 1) if random.randrange(4) == 0 else 0, [1, protobuf.BYTES, node])
+    readers = [field for other in nodes for field in other if field[0] == 1 and isinstance(field[2], bytes)]
+    if readers:
+        random.choice(readers)[2] = b"added"
 
 
 def _messages(message: Message) -> list[Message]:
@@ -206,7 +283,9 @@ def _change_field(owner: Message, index: int, random: Random, places: list[tuple
     elif kind == 6 and isinstance(field[2], bytes):
         field[2] = random.choice(HOSTILE_BYTES)
     elif isinstance(field[2], int):
-        field[2] = random.choice((0, 1, 2, 7, 9, 11, 2**31 - 1, 2**31, 2**63, 2**64 - 1, field[2] + 1))
+        field[2] = random.choice(
+            (0, 1, 2, 7, 9, 11, 2**31 - 1, 2**31, 2**63, 2**64 - 1, 2**64 - 2, 2**64 - 100, field[2] + 1)
+        )
     elif isinstance(field[2], bytes) and field[2]:
         changed = bytearray(field[2])
         changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)

@@ -1,6 +1,7 @@
 """Runs cases in processes of their own, with a watchdog: a case may kill its process or hang."""
 
 import collections
+import importlib
 import multiprocessing
 import os
 import resource
@@ -18,8 +19,8 @@ from typing import Any
 from tests.fuzz import corpus as corpora
 
 SECONDS = 10.0  # that a case may take
-_MEMORY = {"archive": 16 * 2**30}  # of a process, so that what asks for all memory fails alone
-_USUAL_MEMORY = 4 * 2**30
+_NEED_TORCH = ("archive",)
+_MEMORY, _MEMORY_WITH_TORCH = 4 * 2**30, 16 * 2**30  # of a process, so that what asks for all memory fails alone
 _BATCH = 200
 
 
@@ -62,53 +63,58 @@ def fuzz(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "corpus"
         corpora.save(corpora.make([kind for kind, count in counts.items() if count]), path)
-        for kind, count in counts.items():
-            if count:
-                _run_kind(kind, range(first, first + count), path, jobs, result)
-                watch(f"{kind}: {sum(result.outcomes[kind].values())} cases, {len(result.failures)} failures so far")
+        for needs_torch in (False, True):
+            workers = [_Worker(path, needs_torch) for _ in range(jobs)]
+            try:
+                for kind, count in counts.items():
+                    if count and needs_torch == (kind in _NEED_TORCH):
+                        _run_kind(kind, range(first, first + count), workers, result)
+                        watch(f"{kind}: {count} cases, {len(result.failures)} failures so far")
+            finally:
+                for worker in workers:
+                    worker.stop()
     return result
 
 
-def _run_kind(kind: str, seeds: range, path: Path, jobs: int, result: Result) -> None:
+def _run_kind(kind: str, seeds: range, workers: "list[_Worker]", result: Result) -> None:
     found = result.outcomes.setdefault(kind, collections.Counter())
     pending = [seeds[start : start + _BATCH] for start in range(0, len(seeds), _BATCH)][::-1]
-    workers = [_Worker(kind, path) for _ in range(min(jobs, len(pending)))]
-    try:
-        while pending or any(worker.batch is not None for worker in workers):
-            for worker in workers:
-                if worker.batch is None and pending:
-                    worker.start(pending.pop())
-                failure = worker.look(found)
-                if failure is not None:
-                    result.failures.append(failure)
-                    found[failure.what] += 1
-            time.sleep(0.005)
-    finally:
+    while pending or any(worker.batch is not None for worker in workers):
         for worker in workers:
-            worker.stop()
+            if worker.batch is None and pending:
+                worker.start(kind, pending.pop())
+            failure = worker.look(found)
+            if failure is not None:
+                result.failures.append(failure)
+                found[failure.what] += 1
+        time.sleep(0.005)
 
 
 class _Worker:
-    """A process that runs batches of one kind, and is started again when a case ends it."""
+    """A process that runs batches of cases, and is started again when a case ends it."""
 
-    def __init__(self, kind: str, path: Path):
-        self._kind, self._path = kind, path
+    def __init__(self, path: Path, needs_torch: bool):
+        self._path, self._needs_torch = path, needs_torch
+        self._kind = ""
         self.batch: range | None = None
         self._process: Any = None
         self._connection: Connection | None = None
         self._since = 0.0
 
-    def start(self, batch: range) -> None:
+    def start(self, kind: str, batch: range) -> None:
         """Run a batch."""
+        self._kind = kind
         if self._process is None:
             context = multiprocessing.get_context("spawn")
             self._connection, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(theirs, self._kind, str(self._path)), daemon=True)
+            self._process = context.Process(
+                target=_serve, args=(theirs, self._needs_torch, str(self._path)), daemon=True
+            )
             self._process.start()
             theirs.close()
             assert self._connection.recv() == "ready"
         assert self._connection is not None
-        self._connection.send((batch.start, batch.stop))
+        self._connection.send((kind, batch.start, batch.stop))
         self.batch, self._since = batch, time.monotonic()
 
     def look(self, found: collections.Counter[str]) -> Failure | None:
@@ -139,7 +145,7 @@ class _Worker:
         self.stop()
         self.batch = None
         if rest:
-            self.start(rest)
+            self.start(self._kind, rest)
         return Failure(what, self._kind, seed, detail)
 
     def stop(self) -> None:
@@ -150,7 +156,7 @@ class _Worker:
             self._process = None
 
 
-def _serve(connection: Connection, kind: str, path: str) -> None:
+def _serve(connection: Connection, needs_torch: bool, path: str) -> None:
     """Run batches until the other side is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -158,15 +164,15 @@ def _serve(connection: Connection, kind: str, path: str) -> None:
     from tests.fuzz.cases import AcceptedError, run_case
 
     corpus = corpora.load(Path(path))
-    limit = _MEMORY.get(kind, _USUAL_MEMORY)
+    limit = _MEMORY_WITH_TORCH if needs_torch else _MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if kind == "archive":
-        run_case(kind, -1, corpus)  # imports torch
+    if needs_torch:
+        importlib.import_module("torch.export.pt2_archive._package")  # takes longer than a case may
     connection.send("ready")
     while True:
         try:
-            start, stop = connection.recv()
+            kind, start, stop = connection.recv()
         except EOFError:
             return
         for seed in range(start, stop):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from typing import Any
@@ -191,6 +192,120 @@ def test_a_second_signal_interrupts_a_read_that_hangs() -> None:
     with pytest.raises(KeyboardInterrupt):
         serve_rate(robot(), read, written.append, safe=SAFE)
     assert is_safe(written[-1])
+
+
+def test_two_signals_at_once_do_not_interrupt_a_write_but_later_ones_do_if_it_hangs() -> None:
+    written: list[dict[str, Any]] = []
+
+    def write(outputs: dict[str, Any]) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGHUP)
+        if hangs and not is_safe(outputs):
+            time.sleep(0.15)
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+        written.append(outputs)
+
+    hangs = False
+    assert serve_rate(robot(), robot_inputs, write, safe=SAFE).ticks == 1
+    assert [is_safe(command) for command in written] == [False, True]
+    hangs = True
+    with pytest.raises(KeyboardInterrupt):
+        serve_rate(robot(), robot_inputs, write, safe=SAFE)
+    assert [is_safe(command) for command in written] == [False, True, True]
+
+
+def test_a_second_signal_never_interrupts_the_safe_command() -> None:
+    """Two signals at any line of the loop, by a tracer: the last command is the safe one each time."""
+    wanted, line = 0, 0
+
+    def trace(frame: Any, event: str, argument: object) -> Any:
+        nonlocal line
+        if not frame.f_code.co_filename.endswith(("runtime/loop.py", "runtime/stop_signals.py")):
+            return None
+        if event == "line":
+            line += 1
+            if line in (wanted, wanted + 1):
+                os.kill(os.getpid(), signal.SIGTERM)
+        return trace
+
+    controller = robot()
+    for wanted in range(1, 90, 2):
+        line = 0
+        written: list[dict[str, np.ndarray]] = []
+        controller.reset()
+        handlers = [signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)]
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            serve_rate(controller, robot_inputs, written.append, ticks=2, safe=SAFE)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+            for number, handler in zip((signal.SIGTERM, signal.SIGINT), handlers, strict=True):
+                signal.signal(number, handler)
+        assert [is_safe(command) for command in written] == [False] * (len(written) - 1) + [True], wanted
+
+
+def test_signals_within_signals_do_not_block_it() -> None:
+    """A handler that took a lock would wait for itself."""
+    stop = threading.Event()
+
+    def read() -> dict[str, Any]:
+        with stop._cond:  # type: ignore[attr-defined]  # what the event itself does while it is set
+            os.kill(os.getpid(), signal.SIGHUP)
+        return robot_inputs()
+
+    served = serve_rate(robot(), read, lambda outputs: None, stop=stop)
+    assert served.ticks == 1 and not stop.is_set()
+
+
+def test_a_handler_of_the_user_for_another_signal_is_left_alone() -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
+    try:
+        served = serve_rate(robot(), robot_inputs, lambda outputs: os.kill(os.getpid(), signal.SIGUSR1), ticks=2)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert served.ticks == 2 and len(seen) == 3
+    assert signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
+
+
+def test_under_nohup_a_dropped_connection_does_not_end_it() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        served = serve_rate(robot(), robot_inputs, lambda outputs: os.kill(os.getpid(), signal.SIGHUP), ticks=3)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert served.ticks == 3
+
+
+def test_a_signal_ends_a_slow_loop_without_waiting_for_its_next_tick() -> None:
+    controller = Controller.load(reciprocal_file({"unit": "N"}), guards=TIMELESS)
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    started = time.perf_counter()
+    assert serve_rate(controller, lambda: {"x": [1.0, 1.0]}, lambda outputs: None, hz=0.01).ticks == 1
+    assert time.perf_counter() - started < 10
+
+
+def test_a_heartbeat_is_called_once_a_tick_after_the_outputs_were_written() -> None:
+    events: list[str] = []
+    controller = Controller.load(robot_file(), guards=Guards(finite="hold", rate="off", overrun="off", stale="off"))
+    values = iter([robot_inputs(), robot_inputs() | {"cmd": np.full((1, 2), np.nan, np.float32)}, robot_inputs()])
+
+    def read() -> dict[str, Any]:
+        events.append("read")
+        return next(values)
+
+    def beat() -> None:
+        events.append("beat" if controller.fault is None else "beat while held")
+
+    serve_rate(controller, read, lambda outputs: events.append("write"), ticks=3, heartbeat=beat)
+    held = ["read", "write", "beat while held"]
+    assert events == ["read", "write", "beat", *held, *held, "write"]
+    with pytest.raises(RuntimeInputError, match="heartbeat must be a function"):
+        serve_rate(controller, read, print, heartbeat=3)  # type: ignore[arg-type]
 
 
 def test_a_safe_function_that_raises_does_not_keep_the_safe_command_from_being_written() -> None:

@@ -9,9 +9,9 @@ import pytest
 from onnx import helper
 
 from exploy.contract import Contract, Port, PortKind
+from exploy.contract.declared_stop import declared_stop, with_on_stop
 from exploy.errors import ContractError, RuntimeInputError
 from exploy.runtime import Controller, Guards, serve_rate
-from exploy.runtime.stop_values import declared_stop
 from tests.support.files import FakeClock, made_by_hand, robot_file, robot_inputs
 
 # name, kind, unit, what the output is left with; None where nothing is known and the user must say it
@@ -275,6 +275,29 @@ def test_invalid_stop_values_of_a_file_are_refused(change: dict[str, Any], messa
         Contract.from_json(json.dumps(document))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "on_stop", "stored"),
+    [
+        ("int64", 2**53, float(2**53)),
+        ("int64", 2**60 + 1, None),
+        ("int16", 1.5, None),
+        ("uint8", 300, None),
+        ("uint8", -1, None),
+        ("bool", True, 1.0),
+        ("bool", [True, False, 1], (1.0, 0.0, 1.0)),
+        ("bool", 2, None),
+        ("float64", 10**400, None),
+    ],
+)
+def test_stop_values_are_values_of_the_outputs_type(dtype: str, on_stop: Any, stored: Any) -> None:
+    port = Port("q", dtype, (1, 3))
+    if stored is not None:
+        assert with_on_stop([port], {"q": on_stop})[0].on_stop == stored
+        return
+    with pytest.raises(ValueError, match="'q': on_stop must be"):
+        with_on_stop([port], {"q": on_stop})
+
+
 def test_inputs_and_memories_are_not_left_with_anything() -> None:
     contract = Contract(1, (dataclasses.replace(FREE, on_stop="hold"),), (), ())
     with pytest.raises(ContractError, match="'free' has on_stop, but is not an output for the robot"):
@@ -295,6 +318,15 @@ def test_stop_values_follow_the_order_of_the_robot() -> None:
     controller.bind("free", ["c", "a", "b"])
     assert controller.ports["free"].on_stop == (3.0, 1.0, 2.0)
     assert command_of(controller, [0.0, 0.0, 0.0]) == {"free": [3, 1, 2]}
+
+
+def test_a_loop_of_your_own_can_ask_for_the_command() -> None:
+    controller = Controller.load(identity_file(POSITION, TORQUE))
+    assert controller.stop_command() == {}
+    controller.step({"x": [8.0]})
+    assert {name: value.item() for name, value in controller.stop_command().items()} == {"q": 8.0, "t": 0.0}
+    with pytest.raises(RuntimeInputError, match=r"There is no stop command.*'free'"):
+        Controller.load(identity_file(FREE)).stop_command()
 
 
 # -- safe= ------------------------------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """The commands, with their options and help. Each command is implemented in its own module, imported when it runs."""
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from exploy.runtime.signatures.trust import VARIABLE
 from exploy.trainers.registry import TRAINERS
 from exploy.version import __version__
 
@@ -44,10 +46,39 @@ InitialMemory = Annotated[
         help="Start values of memories: those after a reset, the current ones, or of one memory. May be repeated.",
     ),
 ]
+OnStop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--on-stop",
+        metavar="[OUTPUT=]hold|zero|JSON",
+        help="What an output is left with on a stop; with --from, the actions if none is named. May be repeated.",
+    ),
+]
 ResetWithin = Annotated[int, typer.Option(min=1, help="Policy steps to wait for a reset, without a reset().")]
 Lower = Annotated[bool, typer.Option("--lower/--no-lower", help="Also convert the environment to ONNX.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Threads = Annotated[int, typer.Option(min=1, max=256, help="Number of onnxruntime threads.")]
+
+
+def _trust(keys: list[str] | None) -> list[str] | None:
+    """Trust these keys alone in this command."""
+    if keys:
+        os.environ[VARIABLE] = os.pathsep.join(keys)
+    return keys
+
+
+TrustedKeys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trusted-keys",
+        metavar="KEY.PUB",
+        callback=_trust,
+        help="Public keys, or folders of them: the file must be signed with one. Default: EXPLOY_TRUSTED_KEYS.",
+    ),
+]
+AllowCode = Annotated[
+    bool, typer.Option("--allow-code", help="Run compiled code in the file that no trusted key has signed.")
+]
 
 
 class Library(StrEnum):
@@ -90,8 +121,11 @@ def demo(
 
 
 @app.command(**_example("exploy inspect policy.onnx", "exploy inspect policy.onnx --json"))
-def inspect(policy: PolicyFile, as_json: AsJson = False) -> None:
-    """Print the inputs, outputs, rates, memories, constants and provenance of a file."""
+def inspect(policy: PolicyFile, as_json: AsJson = False, trusted_keys: TrustedKeys = None) -> None:
+    """Print the inputs, outputs, rates, memories, constants, provenance and signer of a file.
+
+    Exit code 1 if its signature does not fit.
+    """
     from exploy.cli.inspect import run
 
     run(policy, as_json)
@@ -128,6 +162,7 @@ def export(
     allow_uncompared: AllowUncompared = None,
     initial_memory: InitialMemory = None,
     reset_within: ResetWithin = 500,
+    on_stop: OnStop = None,
     trace: Annotated[bool, typer.Option(help="Store a trace for the self-test of the file.")] = True,
     opset: Annotated[int, typer.Option(min=1, help="ONNX opset version.")] = 20,
     target_onnxruntime: Annotated[str | None, typer.Option(help="Release on the robot, e.g. 1.20.")] = None,
@@ -145,13 +180,17 @@ def export(
 ) -> None:
     """Export an environment and its actor, or the policy in a trainer's checkpoint, to one verified ONNX file."""
     common = {"golden_trace": trace, "opset_version": opset, "target_onnxruntime": target_onnxruntime}
+    from exploy.cli.stop_values import parse
+
+    stops = parse(on_stop or [], may_omit_name=library is not None)
     given = {"config": config, "agent": agent, "env": env, "vecnormalize": vecnormalize}
     ports = {"rate_hz": rate, "dynamic_batch": dynamic_batch, "obs_names": obs_names, "action_names": action_names}
     for_environments = bool(infer_memory or allow_random or allow_uncompared or initial_memory)
     if library is not None:
         from exploy.cli.export_checkpoint import run as run_checkpoint
 
-        run_checkpoint(library.value, source, output, given, said or [], ports | common, for_environments)
+        options = {**ports, **common, "on_stop": stops}
+        run_checkpoint(library.value, source, output, given, said or [], options, for_environments)
         return
     refused = [name for name, value in {**given, **ports, "set": said}.items() if value]
     if refused:
@@ -167,6 +206,7 @@ def export(
         allow_random=allow_random,
         allow_uncompared=allow_uncompared or [],
         reset_within=reset_within,
+        on_stop=stops,
         **common,
     )
 
@@ -179,6 +219,8 @@ def verify(
     atol: Tolerance = 1e-5,
     rtol: Tolerance = 1e-5,
     allow_uncompared: AllowUncompared = None,
+    trusted_keys: TrustedKeys = None,
+    allow_code: AllowCode = False,
 ) -> None:
     """Compare a file with its environment, or with the trace in the file.
 
@@ -186,7 +228,15 @@ def verify(
     """
     from exploy.cli.verify import run
 
-    run(policy, factory, steps, atol=atol, rtol=rtol, allow_uncompared=allow_uncompared or [])
+    run(
+        policy,
+        factory,
+        steps,
+        allow_code=allow_code,
+        atol=atol,
+        rtol=rtol,
+        allow_uncompared=allow_uncompared or [],
+    )
 
 
 @app.command(**_example("exploy bench policy.onnx", "exploy bench policy.onnx --hz 1000"))
@@ -196,11 +246,13 @@ def bench(
     hz: Annotated[float | None, typer.Option(help="Rate of the ticks; as fast as possible by default.")] = None,
     threads: Threads = 1,
     as_json: AsJson = False,
+    trusted_keys: TrustedKeys = None,
+    allow_code: AllowCode = False,
 ) -> None:
     """Measure the duration of ticks on this machine, and the rate that this allows."""
     from exploy.cli.bench import run
 
-    run(policy, ticks, hz, threads, as_json)
+    run(policy, ticks, hz, threads, as_json, allow_code)
 
 
 @app.command(**_example("exploy diff old.onnx new.onnx"))
@@ -208,11 +260,13 @@ def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD.ONNX", help="An exported file.")],
     new: Annotated[Path, typer.Argument(metavar="NEW.ONNX", help="Another exported file.")],
     as_json: AsJson = False,
+    trusted_keys: TrustedKeys = None,
+    allow_code: AllowCode = False,
 ) -> None:
     """Compare the interface and the outputs of two files. Exit code 1 if the interface differs."""
     from exploy.cli.diff import run
 
-    run(old, new, as_json)
+    run(old, new, as_json, allow_code)
 
 
 @app.command(name="run", **_example("exploy run policy.onnx --replay run.mcap"))
@@ -220,11 +274,13 @@ def run_log(
     policy: PolicyFile,
     replay: Annotated[Path, typer.Option(help="A log that a Recorder wrote, .npz or .mcap.")],
     tolerance: Annotated[float, typer.Option(min=0.0, help="Largest allowed error of an output.")] = 1e-4,
+    trusted_keys: TrustedKeys = None,
+    allow_code: AllowCode = False,
 ) -> None:
     """Replay the log of a robot and compare the outputs. Exit code 1 if they differ, 3 if ticks are missing."""
     from exploy.cli.run import run
 
-    run(policy, replay, tolerance)
+    run(policy, replay, tolerance, allow_code)
 
 
 @app.command(**_example("exploy view policy.onnx"))
@@ -232,6 +288,7 @@ def view(
     policy: PolicyFile,
     port: Annotated[int, typer.Option(help="Port of the web server; any free port by default.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
+    trusted_keys: TrustedKeys = None,
 ) -> None:
     """Show the graph in the browser with Netron. Press Ctrl-C to stop."""
     from exploy.cli.view import run
@@ -248,6 +305,7 @@ def report(
     atol: Tolerance = 1e-5,
     rtol: Tolerance = 1e-5,
     allow_uncompared: AllowUncompared = None,
+    trusted_keys: TrustedKeys = None,
 ) -> None:
     """Write a report about a file as one HTML page that opens offline.
 
@@ -256,3 +314,45 @@ def report(
     from exploy.cli.report import run
 
     run(policy, factory, output, steps, atol=atol, rtol=rtol, allow_uncompared=allow_uncompared or [])
+
+
+keys_app = typer.Typer(name="keys", help="Make keys to sign files with.", no_args_is_help=True)
+app.add_typer(keys_app)
+_PASSPHRASE = "EXPLOY_KEY_PASSPHRASE"
+
+
+@keys_app.command(name="new", **_example("exploy keys new --out alice.key --name Alice"))
+def new_key(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The private key to write; it must not exist.")] = Path(
+        "exploy.key"
+    ),
+    name: Annotated[str | None, typer.Option(help="Your name; that of the file by default.")] = None,
+    passphrase: Annotated[
+        bool, typer.Option("--passphrase", help=f"Ask for a passphrase, or take it from {_PASSPHRASE}.")
+    ] = False,
+) -> None:
+    """Make a private key to sign files with, and its public key for the machines that trust you."""
+    from exploy.cli.sign import run_new_key
+
+    run_new_key(out, name, _ask(confirm=True) if passphrase else None)
+
+
+@app.command(**_example("exploy sign policy.onnx --key alice.key"))
+def sign(
+    policy: PolicyFile,
+    key: Annotated[Path, typer.Option("--key", "-k", help="The private key, made by `exploy keys new`.")],
+    name: Annotated[str | None, typer.Option(help="Your name; that of the public key by default.")] = None,
+    passphrase: Annotated[
+        bool, typer.Option("--passphrase", help=f"Ask for the passphrase, or take it from {_PASSPHRASE}.")
+    ] = False,
+) -> None:
+    """Sign a file: writes POLICY.ONNX.sig next to it, which tells who made the file."""
+    from exploy.cli.sign import run_sign
+
+    run_sign(policy, key, name, _ask() if passphrase else os.environ.get(_PASSPHRASE))
+
+
+def _ask(confirm: bool = False) -> str:
+    """The passphrase of a key, from the environment or the terminal."""
+    given = os.environ.get(_PASSPHRASE)
+    return given or str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=confirm))

@@ -14,14 +14,14 @@ _BARS = 40
 _SHARE_OF_THE_PERIOD = 0.5  # that a tick may use; the rest is left for other work
 
 
-def run(path: Path, ticks: int, hz: float | None, threads: int, as_json: bool) -> None:
+def run(path: Path, ticks: int, hz: float | None, threads: int, as_json: bool, allow_code: bool) -> None:
     """Measure and print the result.
 
     Raises:
         ContractError: If the file cannot be run.
         RuntimeInputError: If an option is invalid.
     """
-    found = measure(path, ticks, hz, threads)
+    found = measure(path, ticks, hz, threads, allow_code=allow_code)
     paths = {"policy step": found.policy, "sub-step": found.sub_step}
     paths = {name: times for name, times in paths.items() if times.size}
     if as_json:

@@ -15,13 +15,13 @@ from exploy.text import for_rich
 from exploy.verify.file_diff import Change, FileDiff, compare_files
 
 
-def run(old: Path, new: Path, as_json: bool) -> None:
+def run(old: Path, new: Path, as_json: bool, allow_code: bool) -> None:
     """Compare two files and print the differences. Exits with 1 if the interface differs.
 
     Raises:
         ContractError: If one of them is not an exported file.
     """
-    found = compare_files(Controller.load(old), Controller.load(new))
+    found = compare_files(*(Controller.load(path, allow_code=allow_code) for path in (old, new)))
     if as_json:
         print_json(_document(found))
     else:

@@ -57,7 +57,7 @@ def run(name: str, target: Path, initial_memory: Sequence[str], **options: Any) 
 
 def print_file(console: Console, path: Path, verified: str) -> None:
     """Print the ports of a new file, and how it was verified."""
-    file = ModelFile.load(path)
+    file = ModelFile.parse(path.read_bytes(), str(path))  # made here, so it needs no signature
     console.print(ports_table(file.contract))
     made = f"{path} ({len(file.data) / 1024:.1f} KiB): {format_rates(file.contract)}"
     console.print(for_rich(f"{made}; {verified}"), highlight=False, soft_wrap=True)

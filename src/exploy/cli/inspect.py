@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from exploy.cli.console import output, print_json
+from exploy.cli.exit_codes import FOUND
+from exploy.cli.signer import Signer, find_signer
 from exploy.contract import Contract
 from exploy.contract.formatting import format_elements, format_rates, format_shape, format_values
 from exploy.runtime.model_file import ModelFile
@@ -15,19 +18,23 @@ from exploy.text import for_rich
 
 
 def run(path: Path, as_json: bool) -> None:
-    """Print the contract of a file.
+    """Print the contract of a file, and who signed it. Exits with 1 if the signature does not fit.
 
     Raises:
+        SignatureError: If trusted keys are given, and none of them has signed the file.
         ContractError: If it is not an exported file, or was modified.
     """
     file = ModelFile.load(path)
+    signer = find_signer(path, file)
     if as_json:
-        print_json(document(path, file))
-        return
-    console = output()
-    _print_head(console, path, file)
-    console.print(ports_table(file.contract))
-    _print_rest(console, file.contract)
+        print_json(document(path, file) | {"signature": signer.document()})
+    else:
+        console = output()
+        _print_head(console, path, file, signer)
+        console.print(ports_table(file.contract))
+        _print_rest(console, file.contract)
+    if signer.misfit is not None:
+        raise typer.Exit(FOUND)
 
 
 def document(path: Path, file: ModelFile) -> dict[str, Any]:
@@ -50,7 +57,7 @@ def _format(contract: Contract) -> str:
     return f"opset {contract.provenance.opset}, IR {contract.provenance.ir_version}"
 
 
-def _print_head(console: Console, path: Path, file: ModelFile) -> None:
+def _print_head(console: Console, path: Path, file: ModelFile, signer: Signer) -> None:
     contract, made = file.contract, file.contract.provenance
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     rows = {
@@ -61,9 +68,12 @@ def _print_head(console: Console, path: Path, file: ModelFile) -> None:
         "git": f"{made.git.commit[:12]}{' with uncommitted changes' if made.git.changed else ''}" if made.git else None,
         "source": json.dumps(dict(made.model_source)) if made.model_source else None,
         "digest": f"{contract.digest[:16]}…, valid",
+        "signature": str(signer),
         "self-test": f"{contract.trace.ticks} ticks" if contract.trace else "no trace in the file",
     }
     table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(overflow="fold")
     for name, value in rows.items():
         if value is not None:
             table.add_row(f"[bold]{name}[/]", for_rich(value))

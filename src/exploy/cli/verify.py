@@ -17,29 +17,30 @@ from exploy.verify.verdict import Verdict
 _RESEED_EVERY = 50
 
 
-def run(path: Path, name: str | None, steps: int, **options: Any) -> None:
+def run(path: Path, name: str | None, steps: int, *, allow_code: bool, **options: Any) -> None:
     """Compare and print. Exits with 1 if an output differs, and with 3 if something could not be compared.
 
     Args:
         path: The file.
         name: The factory of its environment; None to run the trace in the file.
         steps: Number of policy steps.
+        allow_code: Run compiled code in the file even if no trusted key has signed it.
         **options: `atol`, `rtol` and `allow_uncompared` of the comparison with an environment.
 
     Raises:
         ExployError: If the file or the environment cannot be run.
     """
     if name is None:
-        _self_test(path)
+        _self_test(path, allow_code)
         return
     code = EXIT_CODES[_compare_with_environment(path, name, steps, **options)]
     if code:
         raise typer.Exit(code)
 
 
-def _self_test(path: Path) -> None:
+def _self_test(path: Path, allow_code: bool) -> None:
     console = output()
-    controller = Controller.load(path)
+    controller = Controller.load(path, allow_code=allow_code)
     try:
         ticks = controller.selftest()
     except VerificationError as error:

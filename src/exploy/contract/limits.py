@@ -6,7 +6,7 @@ docs/contract.md lists them.
 MAX_FILE_BYTES = 4 * 2**30
 """Bytes of a file. ONNX files end at 2 GiB by their format, archives at 4 GiB."""
 
-MAX_CONTRACT_BYTES = 256 * 2**20
+MAX_CONTRACT_BYTES = 64 * 2**20
 """Bytes of the contract. Start values of memories and the trace are the large parts."""
 
 MAX_JSON_DEPTH = 64
@@ -35,6 +35,9 @@ MIN_SECONDS, MAX_SECONDS = 1e-9, 1e9
 
 MAX_NODES = 500_000
 """Operators of a graph, with those of its subgraphs and functions."""
+
+MAX_FIELDS = 1_000_000
+"""Fields of one protobuf message."""
 
 MAX_SUBGRAPHS = 32
 """Subgraphs inside of each other."""

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from exploy.contract.bounds import LIMITED_KINDS, bounds
+from exploy.contract.field_schema import shown
 
 HOLD: Literal["hold"] = "hold"
 ZERO: Literal["zero"] = "zero"
@@ -28,14 +29,14 @@ def validated_on_stop(value: Any, dtype: np.dtype, shape: tuple[int | str, ...],
     """
     if isinstance(value, str):
         if value not in ON_STOP_WORDS:
-            raise ValueError(f"{_expected(shape)}, got {value!r}")
+            raise ValueError(f"{_expected(shape)}, got {shown(value)}")
         if value == ZERO:
             _require_in_range(np.zeros(1), dtype, limits, value)
         return value
     numbers = _numbers(value, dtype)
     elements = shape[-1] if shape else None
     if numbers is None or (isinstance(numbers, tuple) and len(numbers) != elements):
-        raise ValueError(f"{_expected(shape)}, got {value!r}")
+        raise ValueError(f"{_expected(shape)}, got {shown(value)}")
     _require_in_range(np.array(numbers, dtype=np.float64), dtype, limits, value)
     return numbers
 
@@ -68,6 +69,8 @@ def _numbers(value: Any, dtype: np.dtype) -> float | tuple[float, ...] | None:
         numbers = tuple(float(item) for item in items)
     except OverflowError:
         return None
+    if dtype.kind in "iu" and any(number != item for number, item in zip(numbers, items, strict=True)):
+        return None  # a contract stores floats
     return numbers if isinstance(value, list | tuple) else numbers[0]
 
 
@@ -78,14 +81,14 @@ def _listed(value: Any) -> list[Any]:
 def _require_in_range(numbers: np.ndarray, dtype: np.dtype, limits: Any, given: Any) -> None:
     """Raise ValueError if a number is not finite, is not a value of the dtype, or is outside of the limits."""
     if not all(math.isfinite(number) for number in numbers.reshape(-1)):
-        raise ValueError(f"on_stop must be finite, got {given!r}")
+        raise ValueError(f"on_stop must be finite, got {shown(given)}")
     with np.errstate(over="ignore", invalid="ignore"):
         stored = numbers.astype(dtype)
     whole = dtype.kind not in "iub" or np.array_equal(stored.astype(np.float64), numbers)
     if not whole or not np.isfinite(stored).all():
-        raise ValueError(f"on_stop must be values of {dtype}, got {given!r}")
+        raise ValueError(f"on_stop must be values of {dtype}, got {shown(given)}")
     if limits is None or dtype.kind not in LIMITED_KINDS:
         return
     low, high = bounds(limits, dtype)
     if ((stored < low) | (stored > high)).any():
-        raise ValueError(f"on_stop must be within the limits {limits}, got {given!r}")
+        raise ValueError(f"on_stop must be within the limits {limits}, got {shown(given)}")

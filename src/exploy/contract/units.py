@@ -77,6 +77,8 @@ _MISTAKEN = ("nm", "Mm", "rads", "degs")
 
 def dimension_of(unit: str) -> Dimension | None:
     """Return the dimension of a unit; that of a number for `%`, `1`, `-` and an empty text; None if it is not known."""
+    if len(unit) > _LONGEST:
+        return None
     text = _RAISED.sub(lambda found: f"^({found[0].translate(_SUPERSCRIPTS)})", unit)
     text = unicodedata.normalize("NFKC", text.translate(_SPELLINGS)).translate(_SPELLINGS).strip()
     if text.startswith("[") and text.endswith("]"):

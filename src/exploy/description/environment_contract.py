@@ -1,6 +1,7 @@
 """The contract of a file that was exported from an environment."""
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,13 @@ from exploy.contract import (
     encode_array,
     terms_of,
 )
+from exploy.contract.declared_stop import with_on_stop
 from exploy.description.port_semantics import with_semantics
 from exploy.description.provenance import provenance_of
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.tensor_copies import to_numpy
 from exploy.environment.validation import validated_metadata, validated_observation_names
+from exploy.errors import MetadataError
 
 
 def build_contract(
@@ -33,17 +36,19 @@ def build_contract(
     decimation: int,
     backend: str,
     model_source: dict[str, Any] | None = None,
+    on_stop: Mapping[str, Any] | None = None,
 ) -> Contract:
     """Describe the ports, rates, memories, frozen values and provenance of a file.
 
     Raises:
-        MetadataError: If the metadata of a component does not fit its port.
+        MetadataError: If the metadata of a component or `on_stop` does not fit its port.
     """
     interface, names = artifact.interface, validated_observation_names(env)
+    outputs = [_port(value, env, program, is_output=True) for value in interface.outputs]
     return Contract(
         decimation=decimation,
-        inputs=tuple(_port(value, env, program) for value in interface.inputs),
-        outputs=tuple(_port(value, env, program) for value in interface.outputs),
+        inputs=tuple(_port(value, env, program, is_output=False) for value in interface.inputs),
+        outputs=with_given_on_stop(outputs, on_stop),
         memories=tuple(describe_memory(memory) for memory in program.memories),
         frozen=tuple(_frozen(item) for item in program.frozen),
         unused_inputs=tuple(name for name in program.input_names if name not in program.used_inputs),
@@ -57,7 +62,7 @@ def build_contract(
     )
 
 
-def _port(value: Tensor, env: ExportableEnvironment, program: Program) -> Port:
+def _port(value: Tensor, env: ExportableEnvironment, program: Program, *, is_output: bool) -> Port:
     own_kinds = {STEP_COUNT: PortKind.STEP_COUNT, ACTIONS: PortKind.ACTIONS, OBSERVATIONS: PortKind.OBSERVATIONS}
     own_kinds |= {
         name: PortKind.MEMORY for memory in program.memories for name in (memory.input_name, memory.output_name)
@@ -68,7 +73,19 @@ def _port(value: Tensor, env: ExportableEnvironment, program: Program) -> Port:
     if port.kind is not None:
         return port
     described = {name: item for name, item in validated_metadata(env).items() if isinstance(item, dict)}
-    return with_semantics(port, described | env.context_manager().metadata)
+    return with_semantics(port, described | env.context_manager().metadata, is_output=is_output)
+
+
+def with_given_on_stop(outputs: Sequence[Port], on_stop: Mapping[str, Any] | None) -> tuple[Port, ...]:
+    """Return outputs with the stop values that were given at export.
+
+    Raises:
+        MetadataError: If they do not fit the outputs.
+    """
+    try:
+        return tuple(with_on_stop(outputs, {} if on_stop is None else on_stop))
+    except ValueError as error:
+        raise MetadataError(str(error)) from None
 
 
 def _width(interface: Interface, name: str) -> int | str | None:

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from exploy.contract import METADATA_KEY, Contract
+from exploy.description.port_semantics import as_plain
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.validation import validated_metadata
 from exploy.errors import MetadataError
@@ -54,12 +55,20 @@ def to_json(what: str, value: Any) -> str:
         MetadataError: If it cannot be stored as JSON.
     """
     try:
-        return json.dumps(value, allow_nan=False)
+        return json.dumps(value, allow_nan=False, default=_plain_or_refused)
     except (TypeError, ValueError) as error:
         raise MetadataError(
             f"{what} cannot be stored as JSON: {error}. Use plain numbers, strings, lists and dictionaries "
             "(tensor.tolist() for tensors), and no NaN or Infinity."
         ) from error
+
+
+def _plain_or_refused(value: Any) -> Any:
+    """Convert arrays and numbers of numpy; raise TypeError for anything else, and for masked arrays."""
+    plain = as_plain(value)
+    if plain is value:
+        raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+    return plain
 
 
 def _storable(key: str, text: str) -> str:

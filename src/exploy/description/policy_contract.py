@@ -9,7 +9,7 @@ from exploy.backends.artifact import Artifact
 from exploy.backends.interface import Tensor
 from exploy.capture.program import OBSERVATIONS, Program, ProgramMemory
 from exploy.contract import Contract, Port, PortKind, StoredMemory, terms_of
-from exploy.description.environment_contract import describe_memory
+from exploy.description.environment_contract import describe_memory, with_given_on_stop
 from exploy.description.provenance import provenance_of
 from exploy.errors import MetadataError
 from exploy.policy.policy import Policy, PolicyState
@@ -26,11 +26,12 @@ def describe_policy(
     rate_hz: float | None,
     model_source: dict[str, Any] | None,
     backend: str,
+    on_stop: Any = None,
 ) -> Contract:
     """Build the contract of a policy file.
 
     Raises:
-        MetadataError: If names do not fit the ports, or the rate is invalid.
+        MetadataError: If names or stop values do not fit the ports, or the rate is invalid.
     """
     kinds = {OBSERVATIONS: PortKind.OBSERVATIONS, policy.outputs[0]: PortKind.ACTIONS}
     kinds |= {item.name: item.kind for item in policy.inputs if item.kind is not None}
@@ -45,7 +46,7 @@ def describe_policy(
     return Contract(
         decimation=1,
         inputs=tuple(inputs),
-        outputs=tuple(outputs),
+        outputs=with_given_on_stop(outputs, _stops_by_port(on_stop, policy)),
         memories=tuple(_memory(memory, state) for memory, state in zip(program.memories, policy.states, strict=True)),
         observation_names=observation_names,
         observation_terms=terms_of(observation_names),
@@ -82,6 +83,13 @@ def _names_by_port(names: Names | None, policy: Policy) -> dict[str, Sequence[st
     if unknown:
         raise MetadataError(f"obs_names has {', '.join(unknown)}, but the policy has the inputs {', '.join(ports)}.")
     return dict(names)
+
+
+def _stops_by_port(on_stop: Any, policy: Policy) -> Mapping[str, Any]:
+    """Return stop values by output. A value without a name is for the actions."""
+    if on_stop is None:
+        return {}
+    return on_stop if isinstance(on_stop, Mapping) else {policy.outputs[0]: on_stop}
 
 
 def _with_names(what: str, port: Port, names: Mapping[str, Sequence[str]]) -> Port:

@@ -6,11 +6,15 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from exploy.contract import Port, PortKind
+from exploy.contract.on_stop import OnStopValue, validated_on_stop
 from exploy.errors import MetadataError
 
 _GAINS = ("stiffness", "damping")
 _LISTED = ("names", *_GAINS)  # lists with one item for each element
+_ON_STOP = "on_stop"
 _OWN_KINDS = (PortKind.STEP_COUNT, PortKind.MEMORY, PortKind.OBSERVATIONS, PortKind.ACTIONS)
 _WORD = r"[a-zA-Z0-9_]+"
 _KINDS = {
@@ -29,7 +33,7 @@ _KINDS = {
 }
 
 
-def with_semantics(port: Port, metadata: Mapping[str, Any]) -> Port:
+def with_semantics(port: Port, metadata: Mapping[str, Any], *, is_output: bool = True) -> Port:
     """Add the metadata of a port's component and of its enclosing groups to a port.
 
     Metadata of the component has priority over metadata of its groups. Element names and gains of a group apply to
@@ -38,6 +42,7 @@ def with_semantics(port: Port, metadata: Mapping[str, Any]) -> Port:
     Args:
         port: The port, with name, dtype and shape.
         metadata: All metadata, by the name of the component, group or prefix.
+        is_output: Whether it is the port of an Output. Only these have stop values.
 
     Raises:
         MetadataError: If the metadata of the component does not fit the port, or the metadata of a group is invalid.
@@ -46,7 +51,13 @@ def with_semantics(port: Port, metadata: Mapping[str, Any]) -> Port:
     own = _described(metadata.get(port.name), width)
     found = _read(port, own, width)
     found["kind"] = found["kind"] or _kind_of_name(port.name)
+    on_stop = own.get(_ON_STOP)
+    if on_stop is not None and not is_output:
+        raise MetadataError(f"The Input {port.name!r} has on_stop in its metadata. Only Outputs take it. Remove it.")
     for group in _groups_of(port.name, metadata, width):
+        offered_stop = group.get(_ON_STOP)
+        if on_stop is None and (not isinstance(offered_stop, list | tuple) or len(offered_stop) == width):
+            on_stop = offered_stop
         fitting = {key: value for key, value in group.items() if key not in _LISTED or _fits(value, width)}
         offered = _read(port, {key: value for key, value in fitting.items() if key != "limits"}, width)
         gains = {**(offered["gains"] or {}), **(found["gains"] or {})} or None
@@ -55,7 +66,8 @@ def with_semantics(port: Port, metadata: Mapping[str, Any]) -> Port:
     finite = own.get("finite", port.finite)
     if not isinstance(finite, bool):
         raise _refusal(port, "finite", "True or False", finite)
-    return dataclasses.replace(port, **found, finite=finite)
+    port = dataclasses.replace(port, **found, finite=finite)
+    return dataclasses.replace(port, on_stop=_validated_on_stop(port, on_stop)) if is_output else port
 
 
 def _read(port: Port, described: dict[str, Any], width: Any) -> dict[str, Any]:
@@ -75,7 +87,7 @@ def _described(metadata: Any, width: Any) -> dict[str, Any]:
     """Metadata with the keys of the contract, or an empty dictionary. Robot interfaces name some keys differently."""
     if not isinstance(metadata, Mapping):
         return {}
-    described = dict(metadata)
+    described = {key: as_plain(value) for key, value in metadata.items()}
     for word, ours in (("joint_names", "names"), ("type", "kind"), ("target_frame", "frame"), ("range", "limits")):
         if word in described:
             described.setdefault(ours, described[word])
@@ -138,6 +150,22 @@ def _validated_limits(port: Port, limits: Any, width: Any) -> tuple[Any, ...] | 
         expected = f"[lowest, highest], or a list of {width} such pairs, one for each element"
         raise _refusal(port, "limits", expected, limits)
     return tuple(tuple(pair) for pair in pairs) if pairs is limits else tuple(limits)
+
+
+def _validated_on_stop(port: Port, on_stop: Any) -> OnStopValue | None:
+    if on_stop is None:
+        return None
+    try:
+        return validated_on_stop(on_stop, np.dtype(port.dtype), port.shape, port.limits)
+    except ValueError as error:
+        raise MetadataError(f"The metadata of {port.name!r}: {error}.") from None
+
+
+def as_plain(value: Any) -> Any:
+    """Return arrays and numbers of numpy as lists and numbers of Python, and anything else as it is."""
+    if isinstance(value, np.ma.MaskedArray):
+        return value
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def _is_pair(pair: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,7 @@ def export(
     infer_memory: bool = False,
     allow_random: bool = False,
     allow_uncompared: Collection[str] = (),
+    on_stop: Mapping[str, Any] | None = None,
     verbose: bool = False,
     **backend_options: Any,
 ) -> ExportResult:
@@ -85,6 +86,8 @@ def export(
         allow_random: Allow the actor to draw random numbers. Outputs that depend on them are not compared.
         allow_uncompared: Outputs that need not be compared, such as those that random numbers reach. Others make the
             verification incomplete.
+        on_stop: What outputs are left with when the robot is stopped, by name: "hold", "zero", a number, or one number
+            per element. Replaces the metadata of Outputs; without either, kind and unit decide.
         verbose: Print a summary of the file.
         **backend_options: Options of the backend, such as `opset_version` or `target_onnxruntime` of "onnx".
 
@@ -104,6 +107,7 @@ def export(
         strict,
         infer_memory,
         allow_random,
+        on_stop,
     )
     source = EnvironmentSource(env, make_exportable_actor(actor), options)
     written = run_export(source, writer, target, golden_trace=golden_trace, verbose=verbose)
@@ -130,6 +134,7 @@ def export_environment_as_onnx(
     strict: bool = False,
     infer_memory: bool = False,
     allow_random: bool = False,
+    on_stop: Mapping[str, Any] | None = None,
 ) -> Path:
     """Export an environment and its actor as one ONNX file.
 
@@ -159,6 +164,7 @@ def export_environment_as_onnx(
         infer_memory: Register tensors that one policy step writes and the next one reads as Memories, and warn. Their
             names are derived from their paths. They stay registered unless the export fails.
         allow_random: Allow the actor to draw random numbers. Outputs that depend on them are not compared.
+        on_stop: What outputs are left with when the robot is stopped, by name; see `export()`.
 
     Returns:
         The path of the file.
@@ -176,6 +182,7 @@ def export_environment_as_onnx(
         strict,
         infer_memory,
         allow_random,
+        on_stop,
     )
     return exporter._export(validated_target(path, filename, OnnxBackend.suffix), options, golden_trace)
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,7 @@ class EnvironmentOptions:
         strict: Check the environment first, and raise if there are errors.
         infer_memory: Register tensors that one policy step writes and the next one reads as Memories.
         allow_random: Allow the actor to draw random numbers. Outputs that depend on them are not compared.
+        on_stop: What outputs are left with on a stop, by name; replaces their metadata.
     """
 
     model_source: dict[str, Any] | None = None
@@ -50,6 +51,7 @@ class EnvironmentOptions:
     strict: bool = False
     infer_memory: bool = False
     allow_random: bool = False
+    on_stop: Mapping[str, Any] | None = None
 
 
 class EnvironmentSource:
@@ -126,8 +128,8 @@ class EnvironmentSource:
 
     def describe(self, program: Program, artifact: Artifact, backend: str) -> Contract:
         """Build the contract of the file."""
-        source = self._options.model_source
-        return build_contract(self._env, program, artifact, self.decimation, backend, source)
+        source, on_stop = self._options.model_source, self._options.on_stop
+        return build_contract(self._env, program, artifact, self.decimation, backend, source, on_stop)
 
     def metadata(self, contract: Contract) -> dict[str, str]:
         """The documented keys, the keys of the environment, and one key for each component or group."""

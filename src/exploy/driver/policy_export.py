@@ -19,6 +19,7 @@ class ExportOptions(TypedDict, total=False):
     obs_names: Names | None
     action_names: Sequence[str] | None
     rate_hz: float | None
+    on_stop: Any
     dynamic_batch: bool
     opset_version: int
     ir_version: int
@@ -37,6 +38,7 @@ def export_policy(
     obs_names: Names | None = None,
     action_names: Sequence[str] | None = None,
     rate_hz: float | None = None,
+    on_stop: Any = None,
     dynamic_batch: bool = False,
     opset_version: int = OPSET_VERSION,
     ir_version: int = IR_VERSION,
@@ -58,6 +60,8 @@ def export_policy(
         obs_names: A name for each element of the observation; a dictionary by port if there are several ports.
         action_names: A name for each element of the actions.
         rate_hz: Policy steps per second.
+        on_stop: What the actions are left with when the robot is stopped: "hold" if they are positions, "zero" if they
+            are torques or velocities, a number, or one number per element. A dictionary by output if there are several.
         dynamic_batch: Export with a dynamic batch size named `batch`; otherwise the batch size is 1.
         opset_version: Version of the ONNX operators.
         ir_version: Version of the ONNX file format.
@@ -76,7 +80,7 @@ def export_policy(
     """
     versions = {"opset_version": opset_version, "ir_version": ir_version, "target_onnxruntime": target_onnxruntime}
     writer = make_backend(backend, **({**versions, "seed": seed} if backend == "onnx" else {}))
-    options = PolicyOptions(obs_names, action_names, rate_hz, dynamic_batch, model_source)
+    options = PolicyOptions(obs_names, action_names, rate_hz, dynamic_batch, model_source, on_stop)
     target = validated_file(path, writer.suffix)
     source = PolicySource(policy, options)
     return run_export(source, writer, target, golden_trace=golden_trace, verbose=verbose).path

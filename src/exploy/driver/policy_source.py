@@ -31,6 +31,7 @@ class PolicyOptions:
         rate_hz: Policy steps per second.
         dynamic_batch: Export with a dynamic batch size named `batch`; otherwise the batch size is 1.
         model_source: The origin of the policy, stored in the metadata.
+        on_stop: What the actions are left with on a stop; a dictionary by output if there are several.
 
     Raises:
         MetadataError: If an option has the wrong type.
@@ -41,6 +42,7 @@ class PolicyOptions:
     rate_hz: float | None = None
     dynamic_batch: bool = False
     model_source: dict[str, Any] | None = None
+    on_stop: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.dynamic_batch, bool):
@@ -95,6 +97,7 @@ class PolicySource:
             given.rate_hz,
             given.model_source,
             backend,
+            given.on_stop,
         )
 
     def metadata(self, contract: Contract) -> dict[str, str]:

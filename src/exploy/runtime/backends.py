@@ -54,8 +54,10 @@ def open_steps(file: ModelFile, **options: Any) -> tuple[StepRunner, StepRunner]
         **options: `threads`, `spinning` and `split`; each backend takes what it has a use for.
 
     Raises:
+        SignatureError: If the file has compiled code that nobody has vouched for.
         ContractError: If the backend is not known or not installed, or cannot read the file.
     """
+    file.require_no_unknown_code()
     name = file.contract.backend
     try:
         kind = find_backend(name, _OWN)

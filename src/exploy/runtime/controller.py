@@ -11,6 +11,7 @@ from typing import Any, Protocol, SupportsFloat
 import numpy as np
 
 from exploy.contract import Contract, Port
+from exploy.contract.declared_stop import with_on_stop
 from exploy.errors import Fault, Guard, RuntimeInputError, ThreadError
 from exploy.runtime.backends import open_steps
 from exploy.runtime.buffers import Buffers, read_only
@@ -25,8 +26,10 @@ from exploy.runtime.input_writer import InputWriter, validated_ages, validated_s
 from exploy.runtime.model_file import ModelFile
 from exploy.runtime.ramp import Ramp, ramp_start, ramp_ticks
 from exploy.runtime.selftest import replay_trace
+from exploy.runtime.signatures.public_keys import TrustedKeys
+from exploy.runtime.signatures.trust import SignatureSource
 from exploy.runtime.statistics import Durations, Stats, stats_of
-from exploy.runtime.stop_values import StopValues, with_on_stop
+from exploy.runtime.stop_values import StopValues
 from exploy.runtime.wiring import Wiring, output_arena
 from exploy.tables import Table
 
@@ -108,7 +111,10 @@ class Controller:
         self._outputs = read_only(released)
         self._latch = FaultLatch(self._guards, on_fault, released, hold_for, clock)
         self._input_writer = InputWriter(self._inputs, file.contract.unused_inputs, self._guards.watches(Guard.INPUTS))
-        outputs = with_on_stop(engine.parts.outputs, {} if on_stop is None else on_stop)
+        try:
+            outputs = with_on_stop(engine.parts.outputs, {} if on_stop is None else on_stop)
+        except ValueError as error:
+            raise RuntimeInputError(str(error)) from None
         self._ports = {port.name: port for port in (*engine.parts.inputs, *outputs)}
         self._finite = FiniteCheck(engine, self._ports) if self._guards.watches(Guard.FINITE) else None
         self._durations = (Durations(), Durations())
@@ -126,21 +132,33 @@ class Controller:
             self.arm(hz)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str] | bytes, **options: Any) -> "Controller":
+    def load(
+        cls,
+        path: str | os.PathLike[str] | bytes,
+        *,
+        trusted_keys: TrustedKeys | None = None,
+        signature: SignatureSource | None = None,
+        allow_code: bool = False,
+        **options: Any,
+    ) -> "Controller":
         """Load a file and check it: its digest, its contract against its graph, its versions against onnxruntime.
 
         Args:
             path: The file, or its bytes.
+            trusted_keys: Public keys, or paths of key files or of folders of key files. The file must be signed with
+                one of them. The environment variable EXPLOY_TRUSTED_KEYS does the same.
+            signature: The signature or its path; by default `FILE.sig`.
+            allow_code: Run compiled code in the file even if no trusted key has signed it.
             **options: The options of Controller: `hz`, `guards`, `on_fault`, `on_stop`, `hold_for`, `max_age`, `sizes`,
                 `threads`, `spinning`, `split`, `clock`.
 
         Raises:
+            SignatureError: If the file is not signed by a trusted key, or has compiled code that nobody vouches for.
             ContractError: If the file is invalid, was changed, or cannot be run here; the message says why.
             RuntimeInputError: If an option is invalid.
         """
-        if isinstance(path, bytes | bytearray | memoryview):
-            return cls(ModelFile.parse(bytes(path)), **options)
-        return cls(ModelFile.load(path), **options)
+        file = ModelFile.load(path, trusted_keys=trusted_keys, signature=signature, allow_code=allow_code)
+        return cls(file, **options)
 
     # -- properties ---------------------------------------------------------------------------------------------------
 
@@ -331,6 +349,19 @@ class Controller:
                     self._trip(Violation(Guard.INPUTS, str(error)), self._tick)
             self._run()
             return {name: array.copy() for name, array in self._outputs.items()}
+
+    def stop_command(self) -> dict[str, np.ndarray]:
+        """Return the outputs to leave the robot with, for a loop of your own; `serve_rate()` writes them by itself.
+
+        Returns:
+            The stop values, and the last values of outputs that are held. Before the first good tick, there are none
+            to hold: the stop values if they are all that the robot needs, otherwise nothing.
+
+        Raises:
+            RuntimeInputError: If it is not known for an output what to do on a stop.
+        """
+        self._stops.require_decided("There is no stop command.")
+        return self._stops.command(self._outputs if self._latch.has_outputs else None) or {}
 
     def refreshed(self, *names: str) -> None:
         """Mark inputs as refreshed; all of them if no name is given. Needed before `tick()` once a rate is armed.

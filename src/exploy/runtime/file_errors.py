@@ -28,4 +28,9 @@ def refused(name: str, doing: str) -> Iterator[None]:
         raise ContractError(
             f"{name} cannot be {doing} ({reason}). It is damaged or was not made by exploy. Copy it again, or export "
             "it again."
-        ) from (error if str(error).isprintable() else None)  # a traceback would print it as it is
+        ) from cause(error)
+
+
+def cause(error: Exception) -> Exception | None:
+    """Return an error as the cause of one of ours, unless a traceback would print what cannot be seen."""
+    return error if str(error).replace("\n", "").isprintable() else None

@@ -19,14 +19,19 @@ class Latencies:
     sub_step: np.ndarray
 
 
-def measure(path: str | Path, ticks: int, hz: float | None = None, threads: int = 1) -> Latencies:
+def measure(
+    path: str | Path, ticks: int, hz: float | None = None, threads: int = 1, *, allow_code: bool = False
+) -> Latencies:
     """Tick a file as fast as possible, or at `hz`. The inputs are those of its trace, or zeros if it has none.
+
+    `allow_code` runs compiled code in the file even if no trusted key has signed it.
 
     Raises:
         ContractError: If the file cannot be run.
         RuntimeInputError: If an option is invalid.
     """
-    controller = Controller.load(path, threads=threads, guards=Guards(limits="off", finite="off"))
+    guards = Guards(limits="off", finite="off")
+    controller = Controller.load(path, threads=threads, guards=guards, allow_code=allow_code)
     pause = 0.0 if hz is None else 1 / validated_rate(hz, controller.contract, of_the_file=False)
     trace = controller.contract.trace
     values = trace.input_arrays() if trace is not None else {}

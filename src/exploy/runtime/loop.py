@@ -14,6 +14,7 @@ from exploy.runtime.stop_signals import StopSignals
 from exploy.runtime.stop_values import Outputs
 
 _NANOSECONDS = 1_000_000_000
+_HANGS = 100_000_000  # nanoseconds after which a write may be interrupted: half a command is worse than a late one
 _LONGEST_SLEEP = 0.05  # seconds; then it is looked whether the loop was stopped
 
 
@@ -45,15 +46,16 @@ def serve_rate(
     stop: threading.Event | None = None,
     heartbeat: Callable[[], object] | None = None,
 ) -> Served:
-    """Read, tick and write at a steady rate, until Ctrl-C, SIGTERM, SIGHUP or SIGQUIT.
+    """Read, tick and write at a steady rate, until Ctrl-C, SIGTERM, SIGHUP, SIGQUIT or another deadly signal.
 
     Deadlines are multiples of the period from the start, so delays do not add up. A missed deadline is counted and
     skipped. When the loop ends, by a signal, a fault or an error in `read` or `write`, a safe command is written last,
     if one is known. If a guard holds or calls, the loop continues and writes the held outputs.
 
-    A first signal ends the loop after the current tick. A second one interrupts a `read` or `write` that hangs. None
-    interrupts the safe command. Signals are only handled in the main thread. In other threads, use `stop`. SIGHUP is
-    left alone where it is ignored, as under `nohup`. SIGKILL and crashes cannot be handled: see `heartbeat`.
+    A first signal ends the loop after the current tick. A second one interrupts a `read`, or a `write` that hangs for
+    0.1 s. None interrupts the safe command. Signals are only handled in the main thread. In other threads, use `stop`.
+    A loop in a daemon thread also ends when the interpreter exits. SIGHUP is left alone where it is ignored, as under
+    `nohup`. SIGKILL and crashes cannot be handled: see `heartbeat`.
 
     Args:
         controller: The controller; its rate is armed while the loop runs.
@@ -87,7 +89,7 @@ def serve_rate(
     controller.arm(rate)
     loop = _Loop(controller, read, write, round(_NANOSECONDS / rate), stop, heartbeat)
     try:
-        with loop.signals.handled():
+        with loop.signals.handled(), loop.signals.stopped_at_exit():
             try:
                 loop.run(ticks)
             finally:
@@ -123,10 +125,10 @@ class _Loop:
         while not self._is_stopped() and (ticks is None or self.ticks < ticks):
             outputs = self._controller.step(self.signals.interruptible(self._read))
             self._last = {name: value.copy() for name, value in outputs.items()}
-            self.signals.interruptible(self._write, outputs)
+            self.signals.interruptible(self._write, outputs, after=_HANGS)
             self.ticks += 1
             if self._heartbeat is not None:
-                self.signals.interruptible(self._heartbeat)
+                self.signals.interruptible(self._heartbeat, after=_HANGS)
             deadline += self._period
             late = time.perf_counter_ns() - deadline
             if late > 0:

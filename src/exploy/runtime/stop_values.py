@@ -4,66 +4,16 @@ Names decide nothing. `on_stop` decides first, then kind and unit: positions are
 a file with its own observations and further outputs, `obs` and `actions` are for information and are held.
 """
 
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from exploy.contract import Port, PortKind
-from exploy.contract.motion import Motion, declared_motion, why_unknown
-from exploy.contract.on_stop import HOLD, ZERO, OnStopValue, stop_array, validated_on_stop
+from exploy.contract.declared_stop import declared_stop, why_undecided
+from exploy.contract.on_stop import HOLD, stop_array
 from exploy.errors import RuntimeInputError
 
 Outputs = dict[str, np.ndarray]
-
-
-def with_on_stop(ports: Sequence[Port], given: Mapping[str, Any]) -> tuple[Port, ...]:
-    """Return the outputs with the stop values that the user gave, which replace those of the file.
-
-    Raises:
-        RuntimeInputError: If a name is not that of an output, or a value does not fit its output.
-    """
-    if not isinstance(given, Mapping):
-        raise RuntimeInputError(f"on_stop must be a dictionary of stop values by output, got {given!r}.")
-    unknown = [str(name) for name in given if name not in {port.name for port in ports}]
-    if unknown:
-        names = ", ".join(port.name for port in ports)
-        raise RuntimeInputError(f"on_stop has {', '.join(unknown)}, but the outputs are {names}.")
-    return tuple(_with(port, given[port.name]) if port.name in given else port for port in ports)
-
-
-def _with(port: Port, value: Any) -> Port:
-    try:
-        on_stop = validated_on_stop(value, np.dtype(port.dtype), port.shape, port.limits)
-    except ValueError as error:
-        raise RuntimeInputError(f"The output {port.name!r}: {error}.") from None
-    return dataclasses.replace(port, on_stop=on_stop)
-
-
-def declared_stop(port: Port) -> OnStopValue | None:
-    """Return what a port declares for a stop; None if that is not known, see `why_undecided()`."""
-    if port.on_stop is not None:
-        return port.on_stop
-    motion = declared_motion(port)
-    if motion is Motion.STANDS:
-        return HOLD
-    return ZERO if motion is Motion.MOVES and _may_be_zero(port) else None
-
-
-def why_undecided(port: Port) -> str:
-    """Return why `declared_stop()` of a port is None, for messages."""
-    if declared_motion(port) is not None:
-        return f"zero is outside of its limits {port.limits}"
-    return why_unknown(port)
-
-
-def _may_be_zero(port: Port) -> bool:
-    try:
-        validated_on_stop(ZERO, np.dtype(port.dtype), port.shape, port.limits)
-    except ValueError:
-        return False
-    return True
 
 
 def _for_information(ports: Sequence[Port]) -> set[str]:

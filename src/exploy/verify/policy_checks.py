@@ -12,6 +12,7 @@ from exploy.errors import ExployError, PolicyError, VerificationError
 from exploy.policy.policy import Policy, PolicyInput, Tensors
 from exploy.runtime.controller import Controller
 from exploy.runtime.guards.guards import Guards
+from exploy.runtime.model_file import ModelFile
 from exploy.verify.export_checks import TOLERANCE, verify_controller
 
 _STEPS = 8
@@ -34,7 +35,7 @@ def verify_against_policy(policy: Policy, data: bytes, random_outputs: Set[str],
         ContractError: If the controller cannot load the file.
     """
     verify_controller(data)
-    is_open = any(isinstance(size, str) for port in Controller.load(data).contract.inputs for size in port.shape)
+    is_open = any(isinstance(size, str) for port in ModelFile.parse(data).contract.inputs for size in port.shape)
     for batch in _BATCHES if is_open else _BATCHES[:1]:
         _verify_at(policy, data, batch, random_outputs, max(TOLERANCE, 10 * precision))
 
@@ -67,7 +68,8 @@ def require_working_policy(policy: Policy) -> None:
 
 
 def _verify_at(policy: Policy, data: bytes, batch: int, random_outputs: Set[str], rtol: float) -> None:
-    controller = Controller.load(data, guards=Guards.off(), sizes={"batch": batch} if batch > 1 else {})
+    file = ModelFile.parse(data, may_run_code=True)  # it was just made here
+    controller = Controller(file, guards=Guards.off(), sizes={"batch": batch} if batch > 1 else {})
     generator = torch.Generator().manual_seed(1)
     states: Tensors = tuple(state.initial(batch) for state in policy.states)
     for step in range(_STEPS):

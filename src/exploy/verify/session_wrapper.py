@@ -10,7 +10,10 @@ import numpy as np
 
 from exploy.contract import STEP_COUNT
 from exploy.errors import FileFormatError, RuntimeInputError
+from exploy.runtime.model_file import ModelFile
 from exploy.runtime.onnx.session import NUMPY_TYPES, open_session, read_contract
+from exploy.runtime.signatures.public_keys import TrustedKeys
+from exploy.runtime.signatures.trust import Trust
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -28,8 +31,10 @@ class SessionWrapper:
         actor: The original actor, for comparison; not needed for inference.
         optimize: Let onnxruntime optimise the graph, and write the result to `debug/…_optimized.onnx`
             if that folder is writable. If False, the graph is not optimised and nothing is written.
+        trusted_keys: Public keys, or paths of them, of which one must have signed the file; see `Controller.load()`.
 
     Raises:
+        SignatureError: If the file is not signed by a trusted key.
         FileFormatError: If the file does not exist or onnxruntime cannot load it.
     """
 
@@ -39,13 +44,16 @@ class SessionWrapper:
         onnx_file_name: str,
         actor: "ExportableActor | None" = None,
         optimize: bool = True,
+        *,
+        trusted_keys: TrustedKeys | None = None,
     ):
         self._path = Path(onnx_folder) / onnx_file_name
         if not self._path.is_file() and not onnx_file_name.endswith(".onnx"):
             self._path = self._path.with_name(f"{onnx_file_name}.onnx")
         if not self._path.is_file():
             raise FileFormatError(f"File not found: {self._path}. Export it first, or check the folder and file name.")
-        self._session = _open_optimized(self._path) if optimize else open_session(self._path, optimize=False)
+        model = self._path if not Trust.of(trusted_keys).is_needed else _read_signed(self._path, trusted_keys)
+        self._session = _open_optimized(model, self._path) if optimize else open_session(model, optimize=False)
         self._actor = actor
         self._contract = read_contract(self._session)
         self._inputs = {item.name: item for item in self._session.get_inputs()}
@@ -172,14 +180,19 @@ def _size(size: Any) -> int:
     return size if isinstance(size, int) else 1
 
 
-def _open_optimized(path: Path) -> "onnxruntime.InferenceSession":
+def _read_signed(path: Path, trusted_keys: TrustedKeys | None) -> bytes:
+    """The bytes of a file whose signature was checked: these are run, whatever is in the file by then."""
+    return ModelFile.load(path, trusted_keys=trusted_keys).data
+
+
+def _open_optimized(model: bytes | Path, path: Path) -> "onnxruntime.InferenceSession":
     """Open a file with an optimised graph, and write that graph to `debug/` if it is writable."""
     folder = path.parent / "debug"
     is_new = not folder.exists()
     with contextlib.suppress(OSError):
         folder.mkdir(exist_ok=True)
     try:
-        return open_session(path, optimize=True, optimized_path=_optimized_path(path, folder))
+        return open_session(model, optimize=True, optimized_path=_optimized_path(path, folder))
     except FileFormatError:
         if is_new:
             with contextlib.suppress(OSError):

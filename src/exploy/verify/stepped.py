@@ -68,12 +68,12 @@ class SteppedRunners:
 
 
 def stepped_file(data: bytes) -> SteppedRunners:
-    """Open a whole file of any backend.
+    """Open a whole file of any backend that was just made here.
 
     Raises:
         LoweringError: If the file cannot be loaded.
     """
-    file = ModelFile.parse(data)
+    file = ModelFile.parse(data, may_run_code=True)
     try:
         runners = open_steps(file, threads=1, spinning=False, split=False)
     except ContractError as error:

@@ -13,7 +13,7 @@ import torch
 
 from exploy import export
 from exploy.driver.policy_export import export_policy
-from exploy.errors import BackendError, ContractError, DataDependentError
+from exploy.errors import BackendError, ContractError, DataDependentError, SignatureError
 from exploy.runtime import Controller
 from tests.driver.test_policy_export import Recurrent
 from tests.support.command_line import FACTORIES, assert_fails, run
@@ -46,7 +46,12 @@ def test_a_file_for_torch_runs_like_the_onnx_file(file: str, onnx_file: Path, re
     """Run both rates, memories and resets with all guards enabled."""
     path = request.getfixturevalue(file)
     assert path.name == "policy.pt2"
-    reference, controller = Controller.load(onnx_file), Controller.load(path)
+    reference = Controller.load(onnx_file)
+    if file == "compiled_file":
+        with pytest.raises(SignatureError, match=r"libraries of AOTInductor.*allow_code=True"):
+            Controller.load(path)
+        assert run("verify", path).returncode == 2 and run("verify", path, "--allow-code").returncode == 0
+    controller = Controller.load(path, allow_code=file == "compiled_file")
     assert controller.selftest() == reference.selftest() == 12
     for ours, theirs in ((controller.contract.inputs, reference.contract.inputs),):
         assert [(port.name, port.dtype, port.shape, port.kind, port.names, port.limits) for port in ours] == [
@@ -108,6 +113,26 @@ def test_a_policy_alone_is_exported_for_any_number_of_robots(tmp_path: Path) -> 
         with torch.no_grad():
             (expected,), states = policy.step((obs,), states)
         np.testing.assert_allclose(controller.step({"obs": obs.numpy()})["actions"], expected, atol=1e-5)
+
+
+def test_operators_with_options_as_text_are_plain(tmp_path: Path) -> None:
+    """Archives are checked for text that torch would run as code; the equation of einsum is none."""
+
+    class Options(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(13, 3))
+            self.attention = torch.nn.MultiheadAttention(3, 1, batch_first=True)
+
+        def forward(self, obs: torch.Tensor) -> torch.Tensor:
+            found = torch.einsum("bi,ij->bj", obs, self.weight)
+            found = torch.nn.functional.pad(found[None], (1, 1), mode="reflect")[0][:, 1:4]
+            found = torch.nn.functional.gelu(torch.div(found, 0.5, rounding_mode="floor"), approximate="tanh")
+            mixed = self.attention(found[None], found[None], found[None])[0][0]
+            return torch.stft(mixed, 2, 1, return_complex=False, center=False).sum() * 0 + mixed
+
+    path = export(Robot(), Options(), tmp_path / "policy.pt2", strict=False).path
+    assert Controller.load(path).selftest() == 12
 
 
 def test_the_command_line_knows_such_files(torch_file: Path, onnx_file: Path) -> None:

@@ -9,13 +9,14 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from exploy.errors import LogError
+from exploy.errors import FaultError, LogError
 from exploy.runtime import Controller, Recorder, load_log, replay
 from exploy.runtime.logs.npz import part_of
 from tests.support.files import robot_file, robot_inputs, write
@@ -38,7 +39,8 @@ def write(outputs):
     if written % 20 == 1:
         print(json.dumps({"writer": recorder.process_id, "ticks": written, "at": time.monotonic()}), flush=True)
 
-served = serve_rate(controller, lambda: values, write, safe={}, ticks=ticks)
+safe = {name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in controller.outputs.items()}
+served = serve_rate(controller, lambda: values, write, safe=safe, ticks=ticks)
 try:
     recorder.close()
     said = ""
@@ -103,16 +105,16 @@ def wait_until_gone(process: int) -> None:
 @pytest.mark.matrix
 @FORMATS
 def test_when_the_recorder_is_killed_the_loop_goes_on_and_says_so_at_the_end(ending: str, tmp_path: Path) -> None:
-    loop = Loop(tmp_path / f"run.{ending}", ticks=400)
+    loop = Loop(tmp_path / f"run.{ending}", ticks=600)
     writer = loop.wait_for_ticks(300)
     os.kill(writer, signal.SIGKILL)
     killed = time.monotonic()
     found = loop.end()
-    assert found["served"] == 400
+    assert found["served"] == 600
     assert "is incomplete: the process that writes it was ended by SIGKILL" in found["said"]
     log = load_log(tmp_path / f"run.{ending}")
-    assert not log.is_closed and 400 > log.ticks >= loop.ticks_before(killed)
-    assert f"It has {log.ticks} of 400 ticks" in found["said"]
+    assert not log.is_closed and 600 > log.ticks >= loop.ticks_before(killed)
+    assert f"{log.ticks} of 600 ticks were written" in found["said"]
     result = replay(log, Controller.load(robot_file()))
     assert result.ok and "The log was not finished" in str(result)
 
@@ -138,7 +140,7 @@ def test_when_the_disk_is_full_the_loop_goes_on_and_what_was_written_can_be_read
     found = loop.end()
     assert found["served"] == 500 and "is incomplete: File too large" in found["said"]
     read = load_log(tmp_path / f"run.{ending}")
-    assert 0 < read.ticks < 500 and f"It has {read.ticks} of 500 ticks" in found["said"]
+    assert 0 < read.ticks < 500 and f"{read.ticks} of 500 ticks were written" in found["said"]
     assert replay(read, Controller.load(robot_file())).ok
 
 
@@ -181,7 +183,9 @@ def test_ticks_that_do_not_fit_into_memory_are_counted_and_their_place_is_told(e
     controller.reset()
     for tick in range(8):
         controller.step(robot_inputs(tick))
-    with pytest.raises(LogError, match=rf"{lost} ticks are missing.*It has {made + 8 - lost} of {made + 8} ticks"):
+    with pytest.raises(
+        LogError, match=rf"{lost} ticks are missing.*{made + 8 - lost} of {made + 8} ticks were written"
+    ):
         recorder.close()
     log = load_log(tmp_path / f"run.{ending}")
     gap, reset = log.events
@@ -198,11 +202,16 @@ import os, sys, time
 {LOOP.split("path, log")[0]}
 controller = Controller.load(sys.argv[1])
 recorder = Recorder(sys.argv[2], controller)
+ready = os.pipe()
 child = os.fork()
 if child == 0:
+    for _ in range(50):
+        controller.step({{name: np.ones(buffer.shape, buffer.dtype) / 2 for name, buffer in controller.inputs.items()}})
     recorder.close()
+    os.write(ready[1], b"x")
     time.sleep(30)
     os._exit(0)
+os.read(ready[0], 1)
 controller.step({{name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in controller.inputs.items()}})
 started = time.monotonic()
 recorder.close()
@@ -236,3 +245,70 @@ def test_the_process_that_writes_imports_neither_onnxruntime_nor_torch() -> None
     code = "import exploy.runtime.logs.writer_process, exploy.runtime.logs.mcap, sys; print(*sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert not {"onnxruntime", "torch", "onnx"} & {name.partition(".")[0] for name in result.stdout.split()}
+
+
+def test_a_recorder_that_another_thread_closes_does_not_disturb_the_loop(tmp_path: Path) -> None:
+    controller = Controller.load(robot_file())
+    inputs = robot_inputs()
+    for attempt in range(5):
+        controller.reset()
+        recorder = Recorder(tmp_path / f"{attempt}.npz", controller)
+        closing = threading.Timer(0.02, recorder.close)
+        closing.start()
+        while closing.is_alive():
+            controller.step(inputs)
+        for _ in range(100):
+            controller.step(inputs)
+        assert 0 < load_log(tmp_path / f"{attempt}.npz").ticks <= controller.ticks
+
+
+def test_a_program_without_standard_streams_records(tmp_path: Path) -> None:
+    code = f"""
+import os, sys
+for stream in (0, 1, 2):
+    os.close(stream)
+{LOOP.split("path, log")[0]}
+controller = Controller.load(sys.argv[1])
+with Recorder(sys.argv[2], controller):
+    controller.step({{name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in controller.inputs.items()}})
+"""
+    arguments = [sys.executable, "-c", code, str(write(robot_file(), tmp_path)), str(tmp_path / "run.npz")]
+    assert subprocess.run(arguments, timeout=25).returncode == 0
+    assert load_log(tmp_path / "run.npz").ticks == 1
+
+
+@FORMATS
+def test_a_log_that_somebody_removes_is_not_closed_in_silence(ending: str, tmp_path: Path) -> None:
+    controller = Controller.load(robot_file())
+    recorder = Recorder(tmp_path / f"run.{ending}", controller)
+    controller.step(robot_inputs())
+    (written,) = tmp_path.iterdir()
+    written.unlink()
+    with pytest.raises(LogError, match="was removed while it was written"):
+        recorder.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_paths_that_no_system_knows_are_refused(tmp_path: Path) -> None:
+    controller = Controller.load(robot_file())
+    for path in (f"{tmp_path}/a\0b.npz", f"{tmp_path}/{'x' * 300}.npz"):
+        with pytest.raises(LogError):
+            Recorder(path, controller)
+        with pytest.raises(LogError):
+            load_log(path)
+
+
+def test_a_program_that_embeds_python_is_not_started_a_second_time(tmp_path: Path, monkeypatch: Any) -> None:
+    controller = Controller.load(robot_file())
+    (tmp_path / "robot_program").write_text("#!/bin/sh\ntouch started_twice\n")
+    (tmp_path / "robot_program").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "robot_program"))
+    with Recorder(tmp_path / "run.npz", controller):  # by the interpreter that is installed beside it
+        controller.step(robot_inputs())
+    assert load_log(tmp_path / "run.npz").ticks == 1
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    controller.reset()
+    with pytest.raises(LogError, match="no interpreter was found"):
+        Recorder(tmp_path / "second.npz", controller)
+    with pytest.raises(FaultError):  # the controller is free again
+        controller.step({})

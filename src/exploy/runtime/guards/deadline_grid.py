@@ -2,18 +2,24 @@
 
 import math
 
-_FOLLOWED = 0.1
-"""Share of a small deviation by which the grid follows the ticks. A clock that is off by less than this share of the
-tolerance is followed without end; a larger drift adds up until deadlines are missed."""
+_FOLLOWED = 0.05
+"""Fraction of a period by which the grid follows the loop at every tick. A clock that is off by less is followed; a
+larger drift adds up until periods are missed."""
+
+
+_SERVED_EARLY = 0.25
+"""Fraction of a period before a deadline from which a late tick stands for this deadline as well. Loops skip deadlines
+that have passed when a late tick is done."""
 
 
 class DeadlineGrid:
     """Deadlines one period apart, each of which expects a tick, and the number of periods missed in a row.
 
-    A late tick misses as many periods as deadlines passed without one. Ticks that make up for these are not counted.
-    Other ticks that come before their deadline count as one each. A tick on time, one period after the last, ends the
-    count. After an irregular tick, the loop may keep to the old deadlines, or go on one period after that tick: the
-    grid then moves with it.
+    A late tick misses as many periods as deadlines passed since the last tick, and uses them up. An early tick that
+    makes up for one of these takes it back, and so does a tick on its deadline. Other early ticks count as one each. A
+    tick on its deadline, one period after the last tick, ends the count; so do two ticks in a row that are one period
+    apart. So a loop may skip deadlines after a late tick, catch up, or go on from there. While ticks are one period
+    apart, the grid follows them slowly, and their distance from it counts as well: a drift adds up.
 
     Args:
         period: Nanoseconds between deadlines.
@@ -24,15 +30,18 @@ class DeadlineGrid:
         self._period = period
         self._tolerance = tolerance
         self._allowed = tolerance * period
+        self._followed = round(_FOLLOWED * period)
         self.restart()
 
     def restart(self) -> None:
         """Let the next tick be the first."""
         self.missed = 0
+        self._in_a_row = 0
         self._owed = 0  # ticks that may follow early, to make up for missed deadlines
         self._last: int | None = None
         self._deadline = 0
-        self._moved: int | None = None  # the next deadline, if the loop goes on from its last, irregular tick
+        self._was_steady = True
+        self._was_early = False
 
     def missed_with(self, now: int) -> int:
         """Return the number of periods missed in a row, including those before a tick at this time."""
@@ -40,33 +49,35 @@ class DeadlineGrid:
         if last is None:
             self._deadline = now + self._period
             return 0
-        off = now - self._deadline
-        is_steady = abs(now - last - self._period) < self._allowed
-        moved, self._moved = self._moved, None
-        if abs(off) < self._allowed:
-            if is_steady:
-                self.missed = self._owed = 0
-        elif moved is not None and abs(now - moved) < self._allowed:
-            self._deadline, off = moved, now - moved
-        else:
-            self._count(now, off, is_steady)
+        off, excess = now - self._deadline, now - last - self._period
+        was_steady, self._was_steady = self._was_steady, abs(excess) < self._allowed
+        was_early, self._was_early = self._was_early, False
+        if self._was_steady:
+            if was_steady or (abs(off) < self._allowed and not was_early):
+                self._in_a_row = self._owed = 0
+            if not was_steady:  # deadlines that the loop has skipped are used up
+                skipped = round(off / self._period) * self._period
+                self._deadline += skipped
+                off -= skipped
+            self._deadline += self._period + max(-self._followed, min(self._followed, off))
+            self.missed = max(self._in_a_row, self._periods(abs(off)))
             return self.missed
-        self._deadline += self._period + round(_FOLLOWED * off)
+        if excess > 0 and off >= self._allowed:
+            self._owed = self._periods(min(off, excess))
+            self._in_a_row += self._owed
+            self._deadline += (math.floor(off / self._period + _SERVED_EARLY) + 1) * self._period
+        elif off > -self._allowed:
+            self._deadline += self._period
+            self._in_a_row -= 1 if self._in_a_row and not was_early else 0
+        elif self._owed:
+            self._owed -= 1
+            self._in_a_row -= 1 if self._in_a_row else 0
+        else:
+            self._in_a_row += 1
+            self._was_early = True
+        self.missed = self._in_a_row
         return self.missed
 
-    def _count(self, now: int, off: int, is_steady: bool) -> None:
-        """Count a tick off the grid."""
-        if not is_steady:
-            self._moved = now + self._period
-        if off > 0:
-            missed = max(1, math.ceil(off / self._period - self._tolerance))
-            self.missed += missed
-            self._owed = missed
-            self._deadline += (off // self._period + 1) * self._period
-            return
-        if self._owed:
-            self._owed -= 1
-            return
-        self.missed += 1
-        if is_steady:  # a loop that is too fast uses up deadlines; a single additional tick does not
-            self._deadline += self._period
+    def _periods(self, time: int) -> int:
+        """Return the number of deadlines that were missed by more than the tolerance, after this time."""
+        return max(0, math.ceil(time / self._period - self._tolerance))

@@ -59,8 +59,8 @@ def load_log(path: str | Path) -> Log:
     """
     path = Path(path)
     _check(path)
-    target = Path(os.path.realpath(path))  # the parts of an unclosed log are next to the file, not to a link
     try:
+        target = Path(os.path.realpath(path))  # the parts of an unclosed log are next to the file, not to a link
         if path.suffix == ".npz":
             return npz.read(target)
         from exploy.runtime.logs import mcap

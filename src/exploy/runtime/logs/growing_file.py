@@ -1,5 +1,6 @@
 """A file that only grows: what could not be written whole is cut off again."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -37,14 +38,24 @@ class GrowingFile:
         self._size += len(data)
 
     def sync(self) -> None:
-        """Bring the data to the disk."""
+        """Bring the data to the disk.
+
+        Raises:
+            OSError: If this fails, or the file was removed.
+        """
         os.fsync(self._descriptor)
+        if os.fstat(self._descriptor).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "The file was removed while it was written")
 
     def close(self) -> None:
-        """Bring the data to the disk and close the file. Does nothing if it is closed."""
+        """Bring the data to the disk and close the file. Does nothing if it is closed.
+
+        Raises:
+            OSError: If the data could not be brought to the disk, or the file was removed. It is closed in any case.
+        """
         if self._is_open:
             self._is_open = False
             try:
-                os.fsync(self._descriptor)
+                self.sync()
             finally:
                 os.close(self._descriptor)

@@ -7,7 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import weakref
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from exploy.errors import LogError
 from exploy.runtime.logs.interpreter import find_interpreter
@@ -29,22 +32,25 @@ class LogWriter:
         header: The description of the log.
 
     Raises:
-        LogError: If there is not enough memory.
+        LogError: If there is not enough memory, or the system has no such processes.
     """
 
     def __init__(self, header: Header):
+        if os.name != "posix":
+            raise LogError("Recording needs Linux or macOS. Logs can be read and replayed on every system.")
         self._header = header
         size = header.row_type.itemsize
         wanted = min(max(size * _ROWS_IN_MEMORY, _LEAST_MEMORY), _MOST_MEMORY)
         try:
-            self._memory: int | None = new_memory(max(wanted, size * _FEWEST_ROWS))
-            self._ring = Ring(self._memory)
+            self._memory = new_memory(max(wanted, size * _FEWEST_ROWS))
+            self._ring: Ring | None = Ring(self._memory)
         except OSError as error:
             raise LogError(f"Cannot record: no memory for ticks that wait to be written ({error}).") from None
-        self.push = self._ring.push
+        self.push: Callable[[bytes], bool] = self._ring.push
         self._process: subprocess.Popen[str] | None = None
         self._result: str | None = None
         self._rows_written = 0
+        _WRITERS.add(self)
 
     def start(self, path: Path, ending: str) -> None:
         """Start the process, and wait until it has opened the log.
@@ -53,10 +59,10 @@ class LogWriter:
             LogError: If it cannot be started, or the log cannot be written.
         """
         python = find_interpreter()
-        if python is None or os.name != "posix":
-            raise LogError("Recording starts a Python process, and there is no Python interpreter for this program.")
+        if python is None:
+            raise LogError("Recording starts a Python process, and no interpreter was found beside this program.")
         job = {
-            "search": sys.path,
+            "search": [str(folder) for folder in sys.path],
             "memory": self._memory,
             "path": str(path),
             "ending": ending,
@@ -70,7 +76,7 @@ class LogWriter:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                pass_fds=[self._memory or 0],
+                pass_fds=[self._memory],
                 start_new_session=True,  # Ctrl-C is for the loop alone
                 env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
             )
@@ -87,13 +93,12 @@ class LogWriter:
         said = ""
         for line in process.stdout:
             said = line.strip() or said
-            with contextlib.suppress(ValueError):
-                answer = json.loads(line)
-                if isinstance(answer, dict) and answer.get("ready"):
-                    process.stdout.close()
-                    return
-                if isinstance(answer, dict) and "refused" in answer:
-                    raise LogError(answer["refused"])
+            answer = _answer(line)
+            if "ready" in answer:
+                process.stdout.close()
+                return
+            if "refused" in answer:
+                raise LogError(answer["refused"])
         raise LogError(f"The process that writes the log ended at its start: {said or _how_it_ended(process.wait())}.")
 
     @property
@@ -105,12 +110,12 @@ class LogWriter:
     @property
     def rows_written(self) -> int:
         """Number of rows in the log."""
-        return self._rows_written if self._memory is None else self._ring.rows_written
+        return self._rows_written if self._ring is None else self._ring.rows_written
 
     @property
     def failure(self) -> str | None:
         """Why the log is no longer written, or None."""
-        if self._memory is None or self._process is None:
+        if self._ring is None or self._process is None:
             return self._result
         if self._ring.status == FAILED:
             return self._ring.failure
@@ -119,7 +124,7 @@ class LogWriter:
 
     def close(self) -> str | None:
         """Let the process write the rest and finish the log, and wait for it. Return why it failed, or None."""
-        assert self._process is not None and self._process.stdin is not None
+        assert self._ring is not None and self._process is not None and self._process.stdin is not None
         self._ring.ask_to_close()
         with contextlib.suppress(OSError):
             self._process.stdin.close()
@@ -131,20 +136,49 @@ class LogWriter:
         return self._result
 
     def release(self) -> None:
-        """Give the memory back, and end the process if the log was never opened."""
-        if self._memory is None:
+        """Take no more records and let go of the memory. A loop in another thread may be writing to it until then."""
+        if self._ring is None:
             return
         self._rows_written = self._ring.rows_written
-        self.push = lambda record: False
-        self._ring.close()
+        self.stop_taking()
+        self._ring = None
         os.close(self._memory)
-        self._memory = None
         if self._process is not None:
             for stream in (self._process.stdin, self._process.stdout):
                 if stream is not None:
                     with contextlib.suppress(OSError):
                         stream.close()
             self._process.wait()
+
+    def stop_taking(self) -> None:
+        """Take no more records."""
+        self.push = _take_nothing
+
+
+def _answer(line: str) -> dict[str, Any]:
+    """The answer in a line of the process; empty if the line is something else, such as a warning."""
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _take_nothing(record: bytes) -> bool:
+    return False
+
+
+_WRITERS: "weakref.WeakSet[LogWriter]" = weakref.WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    """A forked process has the same memory, where two writers would spoil the log."""
+    for writer in list(_WRITERS):
+        writer.stop_taking()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 def _how_it_ended(code: int) -> str:

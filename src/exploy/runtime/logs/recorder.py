@@ -131,8 +131,8 @@ class Recorder:
         return self._writer.push(event_record(event, inputs))
 
     def _incomplete(self, reason: str) -> LogError:
-        there = f"{self._writer.rows_written} of {self._count + self._lost} ticks"
-        return LogError(f"The log {self._path} is incomplete: {reason.rstrip('.')}. It has {there}.")
+        written = f"{self._writer.rows_written} of {self._count + self._lost} ticks were written"
+        return LogError(f"The log {self._path} is incomplete: {reason.rstrip('.')}. {written}.")
 
 
 def _header(controller: Controller, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> Header:

@@ -18,6 +18,7 @@ _TEXT = 128
 _HEAD, _TAIL, _ROWS, _CLOSING, _STATUS = range(5)
 _RECORD = struct.Struct("=II")  # bytes of the record with this prefix, kind
 _SETTLING_SECONDS = 0.002
+_FIRST_DESCRIPTOR = 3  # a process without standard streams must not hand its memory on as one of them
 SKIP, ROW, EVENT = range(3)
 RUNNING, DONE, FAILED = range(3)
 
@@ -33,11 +34,15 @@ def new_memory(capacity: int) -> int:
     Raises:
         OSError: If there is not enough memory.
     """
+    import fcntl  # not on Windows, where logs can be read all the same
+
     if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("exploy recorder")
+        opened = os.memfd_create("exploy recorder")
     else:
         with tempfile.TemporaryFile() as file:
-            descriptor = os.dup(file.fileno())
+            opened = os.dup(file.fileno())
+    descriptor = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
+    os.close(opened)
     size = _PAGE + _aligned(capacity)
     try:
         if hasattr(os, "posix_fallocate"):
@@ -51,7 +56,7 @@ def new_memory(capacity: int) -> int:
 
 
 class Ring:
-    """One end of the queue.
+    """One end of the queue. The memory is given back when the last reference to it is gone.
 
     Args:
         descriptor: The memory; it stays open.
@@ -60,8 +65,7 @@ class Ring:
     def __init__(self, descriptor: int):
         size = os.fstat(descriptor).st_size
         flags: dict[str, Any] = {"flags": mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)}
-        self._mapped = mmap.mmap(descriptor, size, **flags)
-        self._memory = memoryview(self._mapped)
+        self._memory = memoryview(mmap.mmap(descriptor, size, **flags))
         self._counters = self._memory[:_TEXT].cast("Q")
         self._bytes = self._memory[_PAGE:]
         self._capacity = len(self._bytes)
@@ -137,22 +141,19 @@ class Ring:
                 yield kind, bytes(self._bytes[start + _RECORD.size : start + size])
             tail += _aligned(size)
 
-    def release(self, head: int, rows: int) -> None:
-        """Free the room up to a head, and state how many rows were written in all."""
-        self._counters[_ROWS] = rows
+    def release(self, head: int) -> None:
+        """Free the room up to a head."""
         self._counters[_TAIL] = head
+
+    def count_rows(self, rows: int) -> None:
+        """State that more rows are in the log."""
+        self._counters[_ROWS] += rows
 
     def end(self, status: int, failure: str = "") -> None:
         """State how reading ended."""
         text = failure.encode()[: _PAGE - _TEXT - 1] + b"\0"
         self._memory[_TEXT : _TEXT + len(text)] = text
         self._counters[_STATUS] = status
-
-    def close(self) -> None:
-        """Give the memory back."""
-        for view in (self._counters, self._bytes, self._memory):
-            view.release()
-        self._mapped.close()
 
 
 def _aligned(size: int) -> int:

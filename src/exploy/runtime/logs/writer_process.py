@@ -23,7 +23,7 @@ from exploy.runtime.logs.records import read_event
 from exploy.runtime.logs.ring import DONE, FAILED, ROW, Ring
 
 _SECONDS_BETWEEN_WRITES = 0.2
-_SECONDS_BETWEEN_SYNCS = 1.0
+_SECONDS_BETWEEN_SYNCS = 0.7  # with the time between writes, less than a second
 _PIECE_SECONDS, _PAUSE = 0.0003, 0.0005  # of a write, and between writes
 _SHARE_TO_HURRY = 0.25  # of the memory: fuller than this, there are no pauses
 _IGNORED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGPIPE", "SIGTSTP")
@@ -75,7 +75,7 @@ def _write_until_closed(ring: Ring, sink: Sink, header: Header, parent: int) -> 
     Raises:
         Exception: Of any kind, if the log cannot be written.
     """
-    paced = _PacedSink(sink)
+    paced = _PacedSink(sink, ring)
     is_over = is_dirty = False
     synced = time.monotonic()
     while not is_over:
@@ -86,7 +86,7 @@ def _write_until_closed(ring: Ring, sink: Sink, header: Header, parent: int) -> 
             has_time = not is_over and ring.share_used < _SHARE_TO_HURRY
             paced.write(rows, events, _PAUSE if has_time else 0.0)
             is_dirty = True
-        ring.release(head, paced.rows)
+        ring.release(head)
         if is_dirty and time.monotonic() - synced >= _SECONDS_BETWEEN_SYNCS:
             sink.sync()
             synced, is_dirty = time.monotonic(), False
@@ -95,10 +95,10 @@ def _write_until_closed(ring: Ring, sink: Sink, header: Header, parent: int) -> 
 class _PacedSink:
     """Writes in short pieces, with pauses: the loop may wait for this core, and must not wait for long."""
 
-    def __init__(self, sink: Sink):
-        self._sink = sink
+    def __init__(self, sink: Sink, ring: Ring):
+        self._sink, self._ring = sink, ring
         self._at_once = 1.0
-        self.rows = 0
+        self._rows = 0
 
     def write(self, rows: np.ndarray, events: list[Event], pause: float) -> None:
         """Write all of it, with pauses of so many seconds."""
@@ -108,11 +108,12 @@ class _PacedSink:
             piece = rows[start : start + int(self._at_once)]
             start += len(piece)
             is_last = start == len(rows)
-            now = [event for event in pending if is_last or event.row < self.rows + len(piece)]
+            now = [event for event in pending if is_last or event.row < self._rows + len(piece)]
             pending = pending[len(now) :]
             began = time.perf_counter()
             self._sink.write(piece, now)
-            self.rows += len(piece)
+            self._rows += len(piece)
+            self._ring.count_rows(len(piece))
             seconds = max(time.perf_counter() - began, 1e-9)
             self._at_once = max(1.0, min(self._at_once * _PIECE_SECONDS / seconds, 2 * self._at_once))
             if pause and not is_last:

@@ -17,7 +17,7 @@ _KEY, _VALUE = 1, 2
 _DOMAIN, _VERSION = 1, 2
 _NODE, GRAPH_NAME, _INITIALIZER, _INPUT, _OUTPUT, _SPARSE_INITIALIZER = 1, 2, 5, 11, 12, 15
 _NODE_INPUT, _NODE_OUTPUT, _OP_TYPE, _ATTRIBUTE, _NODE_DOMAIN = 1, 2, 4, 5, 7
-_ATTRIBUTE_NAME, _ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS = 1, 6, 11
+_ATTRIBUTE_NAME, _ATTRIBUTE_INTEGER, _ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS = 1, 3, 6, 11
 _ATTRIBUTE_TENSORS, _ATTRIBUTE_SPARSE = (5, 10), (22, 23)
 _TENSOR_NAME, _RAW_DATA, VALUE_NAME = 8, 9, 1
 _EXTERNAL_DATA, _DATA_LOCATION = 13, 14
@@ -29,7 +29,7 @@ _DEFAULT_DOMAINS = ("", "ai.onnx")
 
 @dataclass
 class Node:
-    """An operator: where it is, what it reads and gives, and the graphs that are its attributes."""
+    """An operator: where it is, what it reads and gives, and the graphs and integers that are its attributes."""
 
     place: Field
     op_type: str = ""
@@ -37,6 +37,7 @@ class Node:
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     graphs: dict[str, "Graph"] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
     reads: set[str] = field(default_factory=set)
 
     @classmethod
@@ -59,14 +60,18 @@ class Node:
 
     def _parse_attribute(self, data: bytes, place: Field, depth: int) -> None:
         graphs = []
-        name = ""
+        name, number = "", None
         for item in messages.ATTRIBUTE.fields(data, place):
             if item.number == _ATTRIBUTE_NAME:
                 name = text(data, item)
             elif item.number in (_ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS):
                 graphs.append(Graph.parse(data, item, depth + 1))
+            elif item.number == _ATTRIBUTE_INTEGER:
+                number = _signed(item.value or 0)
             else:
                 _check_constant(data, item)
+        if number is not None:
+            self.numbers[name] = number
         for index, graph in enumerate(graphs):
             key = name if index == 0 else f"{name} {index}"
             if key in self.graphs:
@@ -259,6 +264,11 @@ def _check_constant(data: bytes, item: Field) -> None:
         check_tensor(data, item)
     elif item.number in _ATTRIBUTE_SPARSE:
         _check_sparse_tensor(data, item)
+
+
+def _signed(number: int) -> int:
+    """The number that 64 bits mean."""
+    return number - 2**64 if number >= 2**63 else number
 
 
 def _add(places: dict[str, Field], name: str, place: Field) -> None:

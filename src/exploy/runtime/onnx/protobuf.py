@@ -6,6 +6,8 @@ A robot does not have the onnx package or its schema. The field numbers are thos
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from exploy.contract.limits import MAX_FIELDS
+
 VARINT, _FIXED64, BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_VARINT_BYTES = 10
 _MAX_TAG = 2**32 - 1
@@ -33,10 +35,12 @@ def fields(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[Fie
     """Yield the fields of the message between two positions.
 
     Raises:
-        MalformedMessageError: If the bytes are not a message, or end within a field.
+        MalformedMessageError: If the bytes are not a message, end within a field, or have too many fields.
     """
     position, end = start, len(data) if stop is None else stop
-    while position < end:
+    for _ in range(MAX_FIELDS):
+        if position >= end:
+            return
         whole = position
         tag, position = _read_varint(data, position, end)
         number, wire_type = tag >> 3, tag & 7
@@ -54,6 +58,8 @@ def fields(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[Fie
         if number == 0 or tag > _MAX_TAG or position > end:
             raise MalformedMessageError(f"invalid field that ends at byte {position} of {end}")
         yield Field(number, whole, begin, position, wire_type, value)
+    if position < end:
+        raise MalformedMessageError(f"a message with more than {MAX_FIELDS} fields at byte {start}")
 
 
 def text(data: bytes, field: Field) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 
 from exploy.contract import METADATA_KEY, Contract
 from exploy.errors import ContractError, FileFormatError
-from exploy.runtime.file_errors import refused
-from exploy.runtime.onnx.graph_checks import require_sound
+from exploy.runtime.file_errors import cause, refused
+from exploy.runtime.onnx.graph_checks import DOMAINS_OF_ONNXRUNTIME, require_sound
 from exploy.runtime.onnx.outline import Outline
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def open_session(
         raise FileFormatError(
             f"onnxruntime {onnxruntime.__version__} cannot load {name}: {error}. It may not be an ONNX file, or it "
             "may need a newer onnxruntime. In that case, export with a lower opset_version or ir_version."
-        ) from error
+        ) from cause(error)
 
 
 def _checked(path: Path) -> bytes:
@@ -96,7 +96,7 @@ def _checked(path: Path) -> bytes:
     except OSError as error:
         raise FileFormatError(f"Cannot read {path}: {error.strerror or error}.") from None
     with refused(str(path), "read"):
-        require_sound(Outline.parse(data, str(path)), str(path))
+        require_sound(Outline.parse(data, str(path)), str(path), DOMAINS_OF_ONNXRUNTIME)
     return data
 
 

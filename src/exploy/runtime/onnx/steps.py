@@ -10,6 +10,7 @@ import numpy as np
 from exploy.contract import Contract, Port
 from exploy.errors import ContractError, FileFormatError
 from exploy.runtime.execution_backend import ExecutionBackend
+from exploy.runtime.onnx.graph_checks import require_sound
 from exploy.runtime.onnx.outline import Outline
 from exploy.runtime.onnx.releases import require_readable
 from exploy.runtime.onnx.session import NUMPY_TYPES, load_onnxruntime, open_session
@@ -87,12 +88,14 @@ def open_steps(
         threads: Number of threads that compute.
         spinning: Let threads that wait for work keep their processor busy.
         split: Take the two steps apart where that is possible.
-        outline: The parsed bytes, if they were parsed already.
+        outline: The parsed bytes, if they were parsed and checked already.
 
     Raises:
         ContractError: If the runtime cannot read the file, or the contract does not fit the graph.
     """
-    outline = outline or Outline.parse(data)
+    if outline is None:
+        outline = Outline.parse(data)
+        require_sound(outline)
     require_readable(outline.opset, outline.ir_version, load_onnxruntime().__version__)
     options: dict[str, Any] = {"threads": threads, "spinning": spinning}
     if outline.decimation not in (None, contract.decimation):

@@ -14,41 +14,11 @@ _START = b"PK\x03\x04"
 _FOLDER = "extra"
 _AFTER_DIGEST = '"}'
 _CHECKSUM_BYTES = 4
-_CODE_FOLDER = "aotinductor"
-_CODE_SUFFIXES = (
-    ".so",
-    ".o",
-    ".a",
-    ".dll",
-    ".dylib",
-    ".cubin",
-    ".hsaco",
-    ".ptx",
-    ".spv",
-    ".cpp",
-    ".py",
-    ".pyc",
-)
 
 
 def is_archive(data: bytes) -> bool:
     """Return whether these are the bytes of an archive."""
     return data.startswith(_START)
-
-
-def carries_code(data: bytes) -> bool:
-    """Return whether a file contains compiled code or source code, which runs with all rights when it is loaded.
-
-    Args:
-        data: The bytes of a file of any backend. ONNX files contain no code.
-
-    Raises:
-        ValueError, zipfile.BadZipFile: If it is an archive, but a damaged one.
-    """
-    if not is_archive(data):
-        return False
-    names = [member.name.casefold() for member in members_of(data)]
-    return any(_CODE_FOLDER in name.split("/")[:-1] or name.endswith(_CODE_SUFFIXES) for name in names)
 
 
 def seal(data: bytes, contract: Contract) -> bytes:

@@ -26,7 +26,8 @@ _COMPILED = re.compile(rf"data/aotinductor/{_STEP}/[\w.]+")
 
 _OPERATOR = re.compile(
     r"torch[.]ops[.]aten[.](?!(from_file|save|load|warn|_print)[.])\w+[.]\w+|torch[.]ops[.]prims[.]\w+[.]\w+|"
-    r"torch[.]ops[.]higher_order[.](cond|while_loop|scan|associative_scan|map_impl|wrap_with_set_grad_enabled)|"
+    r"torch[.]ops[.]higher_order[.](cond|while_loop|scan|associative_scan|map_impl|wrap_with_set_grad_enabled|"
+    r"wrap_with_autocast)|"
     r"torch[.](_)?sym_\w+|math[.]\w+|"
     r"_operator[.](add|sub|mul|floordiv|truediv|mod|neg|pos|pow|abs|eq|ne|lt|le|gt|ge|and_|or_|xor|not_|getitem)"
 )
@@ -36,6 +37,7 @@ _EXPRESSION = re.compile(
 )
 _LONG_NUMBER = re.compile(r"\d{19}")
 _NAME = re.compile(r"[\w.:+\- ]*", re.ASCII)
+_OPTION = re.compile(r"""[^\x00-\x1f\x7f-\xa0\\"']*""")  # of an operator, such as the equation of einsum
 _TREES = ("builtins.tuple", "builtins.list", "builtins.dict")
 _MAX_EXPRESSION = 1000
 
@@ -45,7 +47,7 @@ def require_harmless(data: bytes, is_compiled: bool) -> None:
 
     Args:
         data: The bytes of the archive, whose digest is right.
-        is_compiled: Whether the archive may have compiled libraries. They are code: see `archive.carries_code()`.
+        is_compiled: Whether the archive may have compiled libraries. They are code: see `find_code()`.
 
     Raises:
         ContractError: If a member could make torch run code, or is none that exports write.
@@ -54,8 +56,10 @@ def require_harmless(data: bytes, is_compiled: bool) -> None:
     folder = members[0].name.split("/")[0]
     for member in members:
         top, _, name = member.name.partition("/")
-        if top != folder or member.is_packed:
+        if top != folder:
             raise _refusal(member, "is not where exports put it")
+        if member.is_packed:
+            raise _refusal(member, "is packed, which exports do not do")
         if _PROGRAM.fullmatch(name):
             _require_plain_program(_document(data, member), member)
         elif _PAYLOADS.fullmatch(name):
@@ -122,6 +126,8 @@ def _require_plain_program(document: Any, member: Member) -> None:
 def _is_plain(key: str, text: str) -> bool:
     if key in ("target", "as_operator"):
         return _OPERATOR.fullmatch(text) is not None
+    if key in ("as_string", "as_strings"):
+        return _OPTION.fullmatch(text) is not None
     if key == "expr_str":
         is_short = len(text) <= _MAX_EXPRESSION and not _LONG_NUMBER.search(text) and "**" not in text
         return is_short and _EXPRESSION.fullmatch(text) is not None

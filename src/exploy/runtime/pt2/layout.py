@@ -49,7 +49,7 @@ def members_of(data: bytes) -> list[Member]:
         start_of_directory = file.start_dir
     if len(infos) > MAX_MEMBERS:
         raise LayoutError(f"{len(infos)} members are more than {MAX_MEMBERS}")
-    _require_sizes(infos, len(data))
+    require_sizes(infos, len(data))
     found = [
         _member(data, info, place)
         for info, place in zip(infos, _directory(data, start_of_directory, infos), strict=True)
@@ -59,7 +59,12 @@ def members_of(data: bytes) -> list[Member]:
     return found
 
 
-def _require_sizes(infos: list[zipfile.ZipInfo], length: int) -> None:
+def require_sizes(infos: list[zipfile.ZipInfo], length: int) -> None:
+    """Check that an archive of some bytes does not unpack to very many.
+
+    Raises:
+        LayoutError: If it does.
+    """
     size = sum(info.file_size for info in infos)
     if size > min(MAX_UNPACKED_BYTES, UNPACKED_FREE_BYTES + MAX_UNPACKED_RATIO * length):
         raise LayoutError(f"{length} bytes would unpack to {size} bytes")

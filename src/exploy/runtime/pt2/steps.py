@@ -13,6 +13,7 @@ from exploy.contract.json_text import parse_json
 from exploy.contract.limits import MAX_CONTRACT_BYTES
 from exploy.errors import ContractError
 from exploy.runtime.execution_backend import ExecutionBackend
+from exploy.runtime.file_errors import cause, refused
 from exploy.runtime.pt2.contents import require_harmless
 from exploy.runtime.step_runner import Arrays, IdleStep, StepRunner
 
@@ -83,10 +84,11 @@ def open_steps(data: bytes, contract: Contract, **options: Any) -> tuple[StepRun
     Raises:
         ContractError: If torch is not installed, or cannot read the file.
     """
-    torch = _load_torch()
     compiled = contract.backend == "aot_inductor"
-    try:
+    with refused("The archive", "read"):
         require_harmless(data, compiled)
+    torch = _load_torch()
+    try:
         contents = _load(data, contract.backend)
         signatures = parse_json(contents.extra_files[SIGNATURES], MAX_CONTRACT_BYTES)
         programs = contents.aoti_runners if compiled else contents.exported_programs
@@ -96,14 +98,12 @@ def open_steps(data: bytes, contract: Contract, **options: Any) -> tuple[StepRun
                 function = programs[name] if compiled else programs[name].module(check_guards=False)
                 signature = signatures[name]
                 steps.append(TorchStep(function, tuple(signature["inputs"]), tuple(signature["outputs"]), torch))
-    except ContractError:
-        raise
     except Exception as error:
         made_with = contract.provenance.versions.get("torch", "of an unknown version")
         raise ContractError(
             f"torch {torch.__version__} cannot load the file: {type(error).__name__}: {error}. It was made with torch "
             f"{made_with}; export it with the torch version that runs it."
-        ) from error
+        ) from cause(error)
     sub_step = steps[1] if len(steps) > 1 else steps[0] if contract.decimation == 1 else IdleStep()
     return steps[0], sub_step
 

@@ -59,6 +59,7 @@ def export_policy_as_onnx(
     obs_names: Names | None = None,
     action_names: list[str] | None = None,
     rate_hz: float | None = None,
+    on_stop: Any = None,
     model_source: dict[str, Any] | None = None,
 ) -> None:
     """Export a trained actor-critic policy to ONNX for deployment.
@@ -79,6 +80,7 @@ def export_policy_as_onnx(
         obs_names: A name for each element of the observation. A dictionary by port if there are several ports.
         action_names: A name for each element of the actions.
         rate_hz: Policy steps per second.
+        on_stop: What the actions are left with when the robot is stopped: "hold", "zero", a number or a list.
         model_source: Where the policy comes from, stored in the metadata.
 
     Raises:
@@ -101,6 +103,7 @@ def export_policy_as_onnx(
         obs_names=obs_names,
         action_names=action_names,
         rate_hz=rate_hz,
+        on_stop=on_stop,
         dynamic_batch=dynamic_batch,
         opset_version=opset_version,
         ir_version=ir_version,
