@@ -18,6 +18,8 @@ from exploy.capture.capture import capture
 from exploy.capture.program import Program
 from exploy.errors import ExployError
 from exploy.exporter.core.components import Input, Output
+from exploy.runtime.onnx.graph_checks import require_sound
+from exploy.runtime.onnx.outline import Outline
 from exploy.runtime.onnx.session import open_session
 from tests.support.environments import TestEnvironment, make_actor
 from tests.support.operator_cases import Case
@@ -101,7 +103,9 @@ def _run(cases: Sequence[Case]) -> Outcome:
     try:
         program = capture(env, make_actor(2))
         model = join_steps(lower(program, OPSET_VERSION, IR_VERSION), program, decimation=1).model
-        session = open_session(serialize(model), threads=1, spinning=False)
+        data = serialize(model)
+        require_sound(Outline.parse(data))
+        session = open_session(data, threads=1, spinning=False)
     except ExployError as error:
         return Outcome(REFUSED, str(error))
     given = {item.name for item in session.get_inputs()}
