@@ -207,7 +207,7 @@ def _log(random: Random, corpus: Corpus) -> str:
             str(error)
             return "refused"
         if not is_forged:
-            _require_start_of(log, original, exactly=ending != ".mcap")
+            _require_start_of(log, original)
         try:
             str(replay(log, _replayed(corpus)))
         except LogError:
@@ -229,13 +229,12 @@ def _memory() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def _require_start_of(log: Log, original: Log, exactly: bool) -> None:
-    """What was read must be what was written, up to where the damage starts; with its times and events if `exactly`."""
+def _require_start_of(log: Log, original: Log) -> None:
+    """What was read must be what was written, up to where the damage starts."""
     same = log.ticks <= original.ticks and log.header == original.header
-    if exactly:
-        numbers = ((log.tick, original.tick), (log.time, original.time), (log.duration, original.duration))
-        same = same and all(np.array_equal(values, written[: log.ticks]) for values, written in numbers)
-        same = same and log.events == original.events[: len(log.events)]
+    numbers = ((log.tick, original.tick), (log.time, original.time), (log.duration, original.duration))
+    same = same and all(np.array_equal(values, written[: log.ticks]) for values, written in numbers)
+    same = same and log.events == original.events[: len(log.events)]
     for found, written in ((log.inputs, original.inputs), (log.outputs, original.outputs)):
         same = same and all(np.array_equal(values, written[name][: log.ticks]) for name, values in found.items())
     if not same:

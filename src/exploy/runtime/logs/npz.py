@@ -20,6 +20,7 @@ from exploy.errors import LogError
 from exploy.runtime.logs.growing_file import GrowingFile
 from exploy.runtime.logs.log import Event, Header, Log
 from exploy.runtime.logs.npz_parts import Parts, data_part, header_part
+from exploy.runtime.pt2.layout import require_sizes
 
 
 class NpzSink:
@@ -73,6 +74,7 @@ def read(path: Path) -> Log:
         with contextlib.suppress(FileNotFoundError):  # it may be closed at this moment
             return _unclosed(Parts.of(part_of(path)))
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+        require_sizes(arrays.zip.infolist(), path.stat().st_size)
         header = Header.from_document(json.loads(str(arrays["header"])))
         return Log(
             header,
