@@ -51,7 +51,8 @@ def _verdict(outcome: Outcome) -> str:
 def _shown(outcome: Outcome) -> str:
     if outcome.verdict != REFUSED:
         return _verdict(outcome) if outcome.verdict == RIGHT else f"**wrong**: {outcome.detail}"
-    return f"refused: {_PLACE.sub('', outcome.detail).splitlines()[0]}"
+    message = _PLACE.sub("", outcome.detail).splitlines()[0]
+    return "refused: " + re.sub(r"([][()|%<>])", r"\\\1", message)
 
 
 if __name__ == "__main__":

@@ -83,13 +83,10 @@ def _of_inputs(schema: Any) -> Iterator[str]:
 @functools.cache
 def _kernels() -> dict[str, list[tuple[int, int, Types]]]:
     """The first and the last opset and the types of each kernel on a CPU, by operator; empty if that is not known."""
-    load_onnxruntime()
-    try:
-        from onnxruntime.capi.onnxruntime_pybind11_state import get_all_opkernel_def
-    except ImportError:
-        return {}
+    state = getattr(load_onnxruntime().capi, "onnxruntime_pybind11_state", None)
+    registered = getattr(state, "get_all_opkernel_def", list)
     found: dict[str, list[tuple[int, int, Types]]] = {}
-    for kernel in get_all_opkernel_def():
+    for kernel in registered():
         if kernel.provider == "CPUExecutionProvider" and kernel.domain in ("", "ai.onnx"):
             types = {name: set(kinds) for name, kinds in kernel.type_constraints.items()}
             found.setdefault(kernel.op_name, []).append((*kernel.version_range, types))
