@@ -44,11 +44,6 @@ def branch(env: Observing) -> torch.Tensor:
     return env.state if env.state.sum() > 0 else -env.state
 
 
-def assertion(env: Observing) -> torch.Tensor:
-    assert (env.state < 100).all()
-    return env.state
-
-
 def written_then_read(env: Observing) -> torch.Tensor:
     env.scratch[:] = env.state
     return env.settings * env.scratch[0, 0].item()
@@ -70,7 +65,6 @@ def saved(env: Observing) -> torch.Tensor:
 
 ESCAPES: dict[str, Callable[[Observing], torch.Tensor]] = {
     "an if": branch,
-    "an assert": assertion,
     "a buffer that was written from an input": written_then_read,
     "print": printed,
     "torch.save": saved,

@@ -10,7 +10,10 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._pytree import tree_iter, tree_map
 
+from exploy.capture.branches import Branches
+from exploy.capture.pointers import at_pointer, has_pointer
 from exploy.capture.recording import Recording, data_dependent_message, is_about_control_flow
+from exploy.capture.row_operations import Rows
 from exploy.errors import DataDependentError
 from exploy.live.called_function import torch_function_instead
 from exploy.live.geometry import has_memory
@@ -47,6 +50,7 @@ _ESCAPES = {
     "__str__": "A string made by str(), repr() or print()",
     "__format__": "A string made by format() or an f-string",
 }
+_TRUTHS = {"__bool__", "item", "is_nonzero", "__int__", "__index__"}
 _FROM_LISTS = {"tensor", "as_tensor", "asarray", "new_tensor", "new"}
 _STORAGES = {"storage", "_typed_storage", "untyped_storage"}
 _OF_TORCH_ITSELF = {*_STORAGES, "__repr__", "__str__", "__format__"}
@@ -65,6 +69,8 @@ class EscapeGuard(TorchFunctionMode):
         self._recording = recording
         self._snapshot = snapshot
         self._escape: DataDependentError | None = None
+        self._rows = Rows(recording, self)
+        self._branches = Branches(recording, self._raise)
 
     def require_no_escape(self) -> None:
         """Raise the first error of this guard again, if there was one, since the recorded code has caught it.
@@ -72,6 +78,7 @@ class EscapeGuard(TorchFunctionMode):
         Raises:
             DataDependentError: If a value that depends on an input has left torch.
         """
+        self._branches.finish()
         if self._escape is not None:
             raise self._escape
 
@@ -85,7 +92,15 @@ class EscapeGuard(TorchFunctionMode):
         """
         kwargs = kwargs or {}
         name = _name(func)
-        tensors = [item for item in tree_iter((args, kwargs)) if isinstance(item, torch.Tensor) and has_memory(item)]
+        items = list(tree_iter((args, kwargs)))
+        tensors = [item for item in items if isinstance(item, torch.Tensor) and has_memory(item)]
+        self._branches.advance()
+        if self._rows.concerns(name, args, kwargs, items):
+            self._protect(tensors)
+            return self._rows.call(func, name, args, kwargs)
+        if has_pointer(self._recording, name, args):
+            self._protect(tensors)
+            return at_pointer(self._recording, name, args)
         if name in _ESCAPES and tensors:
             return self._read(name, func, tensors, args, kwargs)
         if name in _FROM_LISTS and tensors:
@@ -106,7 +121,11 @@ class EscapeGuard(TorchFunctionMode):
         where = calling_line()
         is_internal = name in _OF_TORCH_ITSELF and where == UNKNOWN
         if name in _WRITTEN_BY_PYTHON or (not is_internal and self._depend_on_arguments(tensors)):
-            self._refuse(_ESCAPES[name], where, torch_function_instead(calling_frame()))
+            if name in _WRITTEN_BY_PYTHON or not self._branches.drops_question():
+                if name in _TRUTHS and self._branches.has_true(tensors[0]):
+                    return True
+                self._refuse(_ESCAPES[name], where, torch_function_instead(calling_frame()))
+            where = UNKNOWN
         if name not in _STORAGES:
             self._note_reads(tensors, where)
         with disable_proxy_modes_tracing():
@@ -117,9 +136,31 @@ class EscapeGuard(TorchFunctionMode):
             self._recording.note_python_read(tensor, where)
 
     def _refuse(self, what: str, where: str, instead: tuple[str, str] | None = None) -> NoReturn:
-        error = DataDependentError(data_dependent_message(what, where, instead))
+        self._raise(data_dependent_message(what, where, instead))
+
+    def _raise(self, message: str) -> NoReturn:
+        error = DataDependentError(message)
         self._escape = self._escape or error
         raise error
+
+    def refuse(self, message: str) -> NoReturn:
+        """Raise the error for masked rows that a file cannot express."""
+        self._raise(f"{calling_line()}: {message}")
+
+    def escapes(self, name: str) -> bool:
+        """Whether a torch function moves values out of torch."""
+        return name in _ESCAPES or name in _FROM_LISTS
+
+    def has_rows(self, mask: torch.Tensor) -> bool:
+        """Whether a mask has a true element, asked in front of writes through it.
+
+        Raises:
+            DataDependentError: If it is asked for something else.
+        """
+        self._branches.advance()
+        if not self._branches.has_rows(mask):
+            self._rows.refuse("the number of elements that a mask selects is used")
+        return True
 
     def _with_numbers(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Call a function that reads tensors as numbers, such as sizes and indices, with numbers instead."""

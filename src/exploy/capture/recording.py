@@ -23,6 +23,7 @@ STAGE = "exploy_stage"
 WHERE = "exploy_where"
 ENTRY = "entry"
 CONSTANT_MASKS = "exploy_constant_masks"
+MASKED_BY = "exploy_masked_by"
 INDEXING = (
     torch.ops.aten.index.Tensor,
     torch.ops.aten.index_put_.default,
@@ -50,6 +51,8 @@ class Recording:
         self.tensors: dict[fx.Node, torch.Tensor] = {}
         self.arguments: list[torch.Tensor] = []
         self.python_reads: list[tuple[torch.Tensor, str]] = []
+        self.dropped_checks: list[str] = []
+        self.pointer_reads: list[Any] = []
         self._tracer: Any = None
         self._taint = _Taint(self)
 
@@ -133,6 +136,11 @@ class Recording:
             if source is not None:
                 is_part = Geometry.of(source).contains(Geometry.of(tensor))
                 self.python_reads.append((tensor if is_part else source, where))
+
+    def note_dropped_check(self, where: str) -> None:
+        """Remember a line that checks traced values, which the file does not do."""
+        if where not in self.dropped_checks:
+            self.dropped_checks.append(where)
 
     def tensor(self, node: fx.Node) -> torch.Tensor | None:
         """The live tensor of a node, or None."""
