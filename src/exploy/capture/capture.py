@@ -66,7 +66,7 @@ def capture(
         require_file_dtype(component, arguments[component.input_name], CONVERT_COMPONENT, ComponentError)
     require_disjoint_arguments(arguments)
     initial = initial_values(env, actor, roots, initial_memory or {})
-    with Snapshot(roots) as snapshot:
+    with Snapshot(roots) as snapshot, env.context_manager().calls_replaced():
         pipeline.record(snapshot, list(arguments.values()))
         require_no_new_state(env.context_manager())
     return _Builder(pipeline, roots, arguments, initial).build()
