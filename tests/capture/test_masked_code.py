@@ -125,6 +125,11 @@ def test_a_check_that_fails_during_the_capture_raises_as_it_does_without():
         capture(env, make_actor(4).eval())
 
 
+def test_a_check_whose_error_is_caught_by_a_caller_is_refused():
+    with pytest.raises(DataDependentError, match=r"masked_code.py:\d+ \(in positive\)"):
+        capture(Masked(masked_code.a_caught_error), make_actor(4).eval())
+
+
 def test_a_check_that_also_changes_the_environment_is_refused():
     code = masked_code.branch_that_prints_and_counts
     with pytest.raises(DataDependentError, match=f"masked_code.py:{refused_line(code)}"):

@@ -1,5 +1,6 @@
 """Code with masks and positions that depend on inputs, as people write it, and an environment that runs it."""
 
+import contextlib
 import logging
 import warnings
 from collections.abc import Callable
@@ -329,6 +330,26 @@ def more_than_two(env: Masked) -> torch.Tensor:
     return env.buffer
 
 
+def a_caught_assert(env: Masked) -> torch.Tensor:
+    try:
+        assert (env.x > 0).all()  # refused
+    except AssertionError:
+        return -env.x
+    return env.x
+
+
+def positive(x: torch.Tensor) -> torch.Tensor:
+    if (x < 0).any():
+        raise ValueError("negative")
+    return x
+
+
+def a_caught_error(env: Masked) -> torch.Tensor:
+    with contextlib.suppress(ValueError):
+        return positive(env.x)
+    return -env.x
+
+
 def view_of_a_position(env: Masked) -> torch.Tensor:
     env.ring[env.pointer].copy_(env.x)  # refused
     return env.x
@@ -363,6 +384,7 @@ REFUSED: dict[str, Callable[[Masked], torch.Tensor]] = {
         a_return,
         a_loop,
         more_than_two,
+        a_caught_assert,
         view_of_a_position,
         old_view_of_a_position,
     )

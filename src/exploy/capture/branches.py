@@ -19,7 +19,7 @@ from torch import fx
 from exploy.capture.branch_bodies import only_reports, what_else
 from exploy.capture.recording import INDEXING, MASKED_BY, WHERE, Recording, mutated_arguments
 from exploy.capture.same_values import SameValues
-from exploy.live.location import calling_line, describe
+from exploy.live.location import calling_line, describe, frames_of_stage
 from exploy.live.statements import (
     Span,
     asking_frame,
@@ -166,10 +166,24 @@ def _is_check(test: ast.If | ast.Assert, frame: types.FrameType) -> bool:
     """Whether a statement only raises or prints, depending on its test."""
     if any(isinstance(node, ast.NamedExpr) for node in ast.walk(test.test)):
         return False
+    raises = isinstance(test, ast.Assert) or any(isinstance(node, ast.Raise) for node in ast.walk(test))
+    if raises and _may_be_caught(frame):
+        return False
     if isinstance(test, ast.Assert):
         return True
     names = {**vars(builtins), **frame.f_globals, **frame.f_locals}
     return only_reports(test.body, names) and (not test.orelse or isinstance(test.body[-1], ast.Raise))
+
+
+def _may_be_caught(frame: types.FrameType) -> bool:
+    """Whether code of the user could catch an error that a frame raises, and go on in another way."""
+    return any(_catches(item) for outer in frames_of_stage(frame) for item in enclosing_statements(outer))
+
+
+def _catches(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.With):
+        return any("suppress" in ast.unparse(item.context_expr) for item in statement.items)
+    return isinstance(statement, ast.Try | ast.TryStar) and bool(statement.handlers)
 
 
 def _is_part_of_report(frame: types.FrameType) -> bool:
