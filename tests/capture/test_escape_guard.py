@@ -216,12 +216,3 @@ def test_different_sub_steps_are_refused(tmp_path: Path):
 
     with pytest.raises(CaptureError, match="different things in two consecutive sub-steps"):
         export(Alternating(lambda env: env.state), make_actor(2), tmp_path)
-
-
-def test_transformations_are_refused_with_their_line(tmp_path: Path):
-    def batched(env: Observing) -> torch.Tensor:
-        result: torch.Tensor = torch.vmap(lambda row: row.sin() * row.sum())(env.state)
-        return result
-
-    with pytest.raises(CaptureError, match=r"test_escape_guard.py:\d+ .*vmap"):
-        export(Observing(batched), make_actor(2), tmp_path)

@@ -94,6 +94,9 @@ class EscapeGuard(TorchFunctionMode):
         name = _name(func)
         items = list(tree_iter((args, kwargs)))
         tensors = [item for item in items if isinstance(item, torch.Tensor) and has_memory(item)]
+        if self._recording.is_inside_transformation:
+            self._protect(tensors)
+            return self._transformed(name, func, args, kwargs, items)
         self._branches.advance()
         if self._rows.concerns(name, args, kwargs, items):
             self._protect(tensors)
@@ -110,7 +113,14 @@ class EscapeGuard(TorchFunctionMode):
         self._protect(tensors)
         if name == "__deepcopy__":
             return args[0].clone()
+        if _is_data_setter(func) and self._depend_on_arguments(tensors):
+            self.refuse(
+                "the memory of a tensor is replaced by assigning to .data, which a recording cannot see. Write the "
+                "values with tensor.copy_(value), or assign the new tensor to the attribute."
+            )
         try:
+            if torch.is_autocast_enabled("cpu"):
+                return self._autocast(func, tensors, args, kwargs)
             return func(*args, **kwargs)
         except RuntimeError as error:
             if not is_about_control_flow(error):
@@ -130,6 +140,24 @@ class EscapeGuard(TorchFunctionMode):
             self._note_reads(tensors, where)
         with disable_proxy_modes_tracing():
             return func(*args, **kwargs)
+
+    def _autocast(self, func: Callable[..., Any], tensors: list[torch.Tensor], args: Any, kwargs: Any) -> Any:
+        """Run a function where torch.autocast() is on; refuse it if that changes the type of its result."""
+        result = func(*args, **kwargs)
+        with disable_proxy_modes_tracing(), torch.autocast("cpu", enabled=False):
+            plain = func(*args, **kwargs) if _is_converted(result, tensors) else result
+        if plain is not result and plain.dtype != result.dtype:
+            self.refuse(
+                f"torch.autocast() converts to {result.dtype} here, which a recording cannot see. Convert with "
+                ".to(dtype), or switch autocast off in prepare_export()."
+            )
+        return result
+
+    def _transformed(self, name: str, func: Callable[..., Any], args: Any, kwargs: Any, items: list[Any]) -> Any:
+        """Run a function inside of a transformation, where no value may leave torch."""
+        if name in _ESCAPES and any(isinstance(item, torch.Tensor) for item in items) and calling_line() != UNKNOWN:
+            self._refuse(_ESCAPES[name], calling_line())
+        return func(*args, **kwargs)
 
     def _note_reads(self, tensors: list[torch.Tensor], where: str) -> None:
         for tensor in tensors if where != UNKNOWN else []:
@@ -211,6 +239,17 @@ def _stack(data: Any) -> torch.Tensor:
         dtype = functools.reduce(torch.promote_types, (part.dtype for part in parts))
         return torch.stack([part.to(dtype) for part in parts])
     return data if isinstance(data, torch.Tensor) else torch.tensor(data)
+
+
+def _is_data_setter(func: Callable[..., Any]) -> bool:
+    return bool(func == torch.Tensor.data.__set__)  # type: ignore[attr-defined]
+
+
+def _is_converted(result: Any, tensors: list[torch.Tensor]) -> bool:
+    """Whether a result has a type of few bits that no argument has."""
+    if not isinstance(result, torch.Tensor) or result.dtype not in (torch.bfloat16, torch.float16):
+        return False
+    return all(item.dtype != result.dtype for item in tensors)
 
 
 def _name(func: Callable[..., Any]) -> str:
