@@ -21,7 +21,7 @@ from tests.support.masked_code import FOLLOWED, REFUSED, Masked
 Code = Callable[[Masked], torch.Tensor]
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix
 @pytest.mark.parametrize("robots", [3, 1])
 @pytest.mark.parametrize("code", FOLLOWED.values(), ids=FOLLOWED.keys())
 def test_the_file_agrees(code: Code, robots: int, tmp_path: Path):

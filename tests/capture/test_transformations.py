@@ -51,7 +51,7 @@ FOLLOWED: dict[str, Code] = {
 }
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("code", FOLLOWED.values(), ids=FOLLOWED.keys())
 def test_the_file_agrees(code: Code, tmp_path: Path):
     assert_agrees(Masked(code), make_actor(4), tmp_path, tolerance=1e-4)
