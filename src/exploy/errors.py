@@ -188,6 +188,10 @@ class InferredMemoryWarning(ExployWarning):
     """An export registered tensors as Memories, as requested."""
 
 
+class DroppedCheckWarning(ExployWarning):
+    """The environment checks values and raises or prints, such as with `assert`. The file does not."""
+
+
 class UnusedInputWarning(ExployWarning):
     """A registered Input does not influence any output and is left out of the file."""
 

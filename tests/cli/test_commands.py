@@ -171,6 +171,7 @@ def test_stop_values_that_cannot_be_read_are_refused(value: str, message: str) -
     assert result.returncode == 2 and message in " ".join(result.stderr.split())
 
 
+@pytest.mark.expensive
 def test_what_could_not_be_compared_is_incomplete_and_exits_with_three(tmp_path: Path) -> None:
     policy, page = tmp_path / "policy.onnx", tmp_path / "report.html"
     exported = run("export", f"{FACTORIES}:sampling_robot", "-o", policy, "--allow-random")
@@ -193,6 +194,7 @@ def test_verify_takes_tolerances(tmp_path: Path) -> None:
     assert run("verify", policy, f"{FACTORIES}:forgetful_robot", "--steps", 5, "--atol", 100).returncode == 0
 
 
+@pytest.mark.expensive
 def test_start_values_are_taken_from_a_reset_or_given_by_name(tmp_path: Path) -> None:
     def start(*options: str) -> list[float]:
         path = tmp_path / "policy.onnx"
@@ -260,6 +262,7 @@ def test_an_export_into_a_folder_is_refused(tmp_path: Path) -> None:
     assert_fails(run("export", f"{FACTORIES}:robot", "-o", tmp_path), "is a folder. Pass the path of a file")
 
 
+@pytest.mark.expensive
 def test_a_factory_may_be_in_a_file_of_the_present_folder(tmp_path: Path) -> None:
     (tmp_path / "my_export.py").write_text("from tests.support.factories import robot as make\n")
     for name in ("my_export:make", "my_export.py:make", f"{tmp_path}/my_export.py:make"):

@@ -1021,7 +1021,7 @@ def test_a_fault_is_found_with_its_name_its_place_and_what_to_do(fault):
     assert finding.suggestion.startswith(fault.suggestion)
 
 
-@pytest.mark.matrix(10)
+@pytest.mark.matrix(6)
 @pytest.mark.parametrize("fault", MENDED_BY_A_LINE, ids=str)
 def test_a_fault_is_found_and_pasting_the_suggested_lines_mends_it(fault):
     env, actor = own_class(fault.faulty), fault.actor()
@@ -1034,7 +1034,7 @@ def test_a_fault_is_found_and_pasting_the_suggested_lines_mends_it(fault):
     assert mended.ok, mended
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("fault", MENDED_BY_A_LINE, ids=str)
 def test_the_file_of_a_mended_environment_agrees(fault, tmp_path: Path):
     env, actor = own_class(fault.faulty), fault.actor()
@@ -1071,7 +1071,7 @@ def diagnosis_of(env: type[Robot], actor: Callable[[], torch.nn.Module]) -> expl
     return check(env(), actor())
 
 
-@pytest.mark.matrix(15)
+@pytest.mark.matrix(8)
 @pytest.mark.parametrize("fault", MENDED_BY_A_LINE + MENDED_BY_HAND, ids=str)
 def test_an_environment_that_only_looks_similar_is_not_blamed(fault):
     diagnosis = diagnosis_of(fault.similar, fault.similar_actor)

@@ -108,7 +108,6 @@ WAYS: dict[str, list[Way]] = {
             [1.0, 2.0][i[0]]
             "12"[i[0]]
             range(i[0] + 1).stop
-            z[0, i[0]]
             z[0, : i[0] + 1].sum()
             z.select(1, i[0])
             torch.split(z[0], [i[0] + 1, 1 - i[0]])[0].sum()
@@ -116,19 +115,26 @@ WAYS: dict[str, list[Way]] = {
             torch.arange(i[0] + 1).sum()
             torch.zeros(i[0] + 1).sum()
             z.expand(i[0] + 1, 2).sum()
-            caught(operator.getitem, z, (0, i[0]))
             len(x.nonzero())
-            torch.where(x > 0)[0].sum()
-            torch.argwhere(x > 0).sum()
-            x[x > 0].sum()
-            x.masked_select(x > 0).sum()
             x.unique().sum()
             torch.unique_consecutive(x).sum()
             x[0].repeat_interleave(i + 1).sum()
             torch.bincount(i).sum()
             torch.nn.functional.one_hot(i).sum()
+            x[x > 0].median()
+            x[x > 0].cumsum(0).sum()
+            x[x > 0].tolist()
+            x[x > 0][0]
+            list(x[x > 0])
+            torch.zeros(x[x > 0].shape[0]).sum()
         """),
         *_followed("""
+            z[0, i[0]]
+            caught(operator.getitem, z, (0, i[0]))
+            torch.where(x > 0)[0].sum()
+            torch.argwhere(x > 0).sum()
+            x[x > 0].sum()
+            x.masked_select(x > 0).sum()
             z[:, i]
             z[0, i[:1]]
             z.index_select(1, i)
@@ -213,11 +219,10 @@ WAYS: dict[str, list[Way]] = {
             x.clone().apply_(lambda value: 2 * value)
             x.clone().map_(z, lambda a, b: a * b)
             scripted_branch(x)
-            torch.vmap(lambda row: row * 2)(x)
             x.to_sparse().to_dense()
         """),
         *_read("NumpyFunction.apply(x)"),
-        *_followed("TorchFunction.apply(x)"),
+        *_followed("TorchFunction.apply(x)\ntorch.vmap(lambda row: row * 2)(x)"),
         *_ways(Outcome.COMPARISON, Outcome.NO_VALUE, "in_a_thread(float, x[0, 0])\nin_a_thread(torch.neg, x)"),
     ],
 }  # fmt: skip

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.support.generated import Fault, Spec, checked, evaluated, exported, specs
 
-SOUND, MUTANTS = 12, 18  # thirty in all
+SOUND, MUTANTS, MANY = 4, 6, 18
 
 pytestmark = pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
 
@@ -27,17 +27,39 @@ def some(count: int) -> settings:
     )
 
 
-@some(SOUND)
-@given(specs())
-def test_no_sound_environment_is_accused(spec: Spec):
+def assert_not_accused(spec: Spec) -> None:
     with tempfile.TemporaryDirectory() as folder:
         assert evaluated(spec, Fault.NONE, Path(folder)) == ""
     assert checked(spec, Fault.NONE) == ()
 
 
-@some(MUTANTS)
-@given(specs())
-def test_no_mutant_is_green(spec: Spec):
+def assert_not_green(spec: Spec) -> None:
     with tempfile.TemporaryDirectory() as folder:
         evaluation = evaluated(spec, spec.fault, Path(folder))
         assert evaluation or checked(spec, spec.fault) or exported(spec, spec.fault, Path(folder))
+
+
+@some(SOUND)
+@given(specs())
+def test_no_sound_environment_is_accused(spec: Spec):
+    assert_not_accused(spec)
+
+
+@some(MUTANTS)
+@given(specs())
+def test_no_mutant_is_green(spec: Spec):
+    assert_not_green(spec)
+
+
+@pytest.mark.expensive
+@some(MANY)
+@given(specs())
+def test_none_of_many_sound_environments_is_accused(spec: Spec):
+    assert_not_accused(spec)
+
+
+@pytest.mark.expensive
+@some(MANY)
+@given(specs())
+def test_none_of_many_mutants_is_green(spec: Spec):
+    assert_not_green(spec)

@@ -42,6 +42,7 @@ def agrees(env: TestEnvironment, actor: ExportableActor, folder: Path, steps: in
     return ok
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(("robot", "steps"), robots())
 def test_a_right_file_agrees(robot: Robot, steps: int, tmp_path: Path):
     export(*robot_and_actor(robot), tmp_path)
@@ -185,6 +186,7 @@ class Coarse(ExportableActor):
 WEAK, STRONG = Robot(1.0, "mlp"), Robot(300.0, "mlp", hooked=False)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("robot", [WEAK, STRONG], ids=str)
 def test_a_coarse_actor_is_judged_at_its_precision(robot: Robot, tmp_path: Path):
     export(PdRobot(robot), Coarse(), tmp_path)
@@ -226,6 +228,7 @@ class Scaled(PdRobot):
         return self.scale * super().observe()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("robot", [WEAK, STRONG], ids=str)
 def test_observations_are_not_judged_as_coarsely_as_the_actor(robot: Robot, tmp_path: Path, capsys):
     export(Scaled(robot, 1.001), Coarse(), tmp_path)
@@ -234,6 +237,7 @@ def test_observations_are_not_judged_as_coarsely_as_the_actor(robot: Robot, tmp_
     assert "obs_5" in capsys.readouterr().out
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("robot", [WEAK, STRONG], ids=str)
 def test_start_values_are_not_judged_as_coarsely_as_the_actor(robot: Robot, tmp_path: Path, capsys):
     env = PdRobot(robot)

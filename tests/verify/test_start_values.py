@@ -69,7 +69,7 @@ def output(capsys: pytest.CaptureFixture[str]) -> str:
 # -- evaluation -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("make", RESET_BY_THEMSELVES)
 def test_a_file_of_the_middle_of_an_episode_differs_after_the_first_reset(make: Make, tmp_path: Path, capsys):
     env, actor = in_the_middle_of_an_episode(make)
@@ -80,7 +80,7 @@ def test_a_file_of_the_middle_of_an_episode_differs_after_the_first_reset(make: 
     assert "memory.last_action.out" in report and "start value after the reset of the environment" in report
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("every", [None, pytest.param(1, marks=pytest.mark.expensive)])
 @pytest.mark.parametrize("make", RESET_BY_THEMSELVES)
 def test_a_file_with_the_values_of_a_reset_agrees(make: Make, every, tmp_path: Path):
@@ -100,7 +100,7 @@ def test_an_environment_that_can_be_reset_is_reset_at_the_end_of_an_episode(make
     assert "start value after the reset of the environment" in output(capsys)
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("name", ["last_action", "filtered", "history"])
 @pytest.mark.parametrize("make", [Walking, without_hooks(Walking), Cached, without_hooks(ResetsWhenAsked)])
 def test_one_wrong_start_value_is_enough(make: Make, name, tmp_path: Path, capsys):
@@ -282,6 +282,7 @@ class RandomPose(Walking):
         self.filtered += self.noise(self.filtered)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("make", [RandomPose, without_hooks(RandomPose)])
 def test_a_memory_that_starts_at_random_has_no_constant_start(make: Make, tmp_path: Path, capsys):
     diagnosis = check(make(), make_actor(12))

@@ -41,7 +41,7 @@ def errors(env: Unhooked) -> list[str]:
     return [str(item) for item in check(env, make_actor(NUM_OBSERVATIONS)).errors]
 
 
-@pytest.mark.matrix(4)
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(("build", "kind"), cases(RIGHT))
 def test_a_right_file_agrees_at_every_sub_step(build: Build, kind: Kind, tmp_path: Path, capsys):
     env = build(Legs(kind))
@@ -49,7 +49,7 @@ def test_a_right_file_agrees_at_every_sub_step(build: Build, kind: Kind, tmp_pat
     assert errors(build(Legs(kind))) == []
 
 
-@pytest.mark.matrix(4)
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(("build", "kind"), cases(WRONG))
 def test_a_file_that_is_wrong_inside_of_a_step_is_not_green(build: Build, kind: Kind, tmp_path: Path, capsys):
     env = build(Legs(kind))
@@ -96,7 +96,7 @@ def traced() -> Iterator[None]:
     assert any(name == Delegating.step.__code__.co_filename for name, _ in lines)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", [Kind.PLAIN, Kind.COUNTS_IN_PYTHON])
 @pytest.mark.parametrize("watched", [profiled_by_c, profiled_in_python, traced])
 @pytest.mark.parametrize("build", [LeggedGym, Gymnasium])
@@ -174,6 +174,7 @@ def test_all_sub_steps_are_compared_at_any_decimation(build, decimation, tmp_pat
     assert f" {5 * decimation} " in row
 
 
+@pytest.mark.expensive
 def test_a_fault_at_the_last_but_one_of_forty_sub_steps_is_found(tmp_path: Path, capsys):
     class Late(Legs):
         def begin_sub_step(self, number: int) -> None:

@@ -17,6 +17,7 @@ from exploy.capture.graph_module import own_module
 from exploy.capture.initial_memory import initial_values
 from exploy.capture.masks import replace_constant_masks, replace_masked_writes
 from exploy.capture.pipeline import Pipeline
+from exploy.capture.pointers import require_no_views_of_pointers
 from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program, ProgramInput, ProgramMemory
 from exploy.capture.recording import STAGE, mutated_arguments
 from exploy.capture.sensitivity import Sensitivity
@@ -65,7 +66,7 @@ def capture(
         require_file_dtype(component, arguments[component.input_name], CONVERT_COMPONENT, ComponentError)
     require_disjoint_arguments(arguments)
     initial = initial_values(env, actor, roots, initial_memory or {})
-    with Snapshot(roots) as snapshot:
+    with Snapshot(roots) as snapshot, env.context_manager().calls_replaced():
         pipeline.record(snapshot, list(arguments.values()))
         require_no_new_state(env.context_manager())
     return _Builder(pipeline, roots, arguments, initial).build()
@@ -86,6 +87,7 @@ class _Builder:
         written = self._written_by_observations()  # while nodes still are those that were recorded
         attr_paths = index_paths(self.roots)
         modules = [value for value in self.roots.values() if isinstance(value, torch.nn.Module)]
+        require_no_views_of_pointers(recording)
         replace_masked_writes(recording)
         regions = tie_aliases(recording)
         stored = self._declared(self._located(frozen_tensors(recording, regions, attr_paths, modules)))
@@ -116,6 +118,7 @@ class _Builder:
             sub_step_outputs=[*after_sub_step.outputs, *carried_outputs],
             frozen=[],
             parameter_names=names,
+            dropped_checks=tuple(recording.dropped_checks),
         )
         program = program.without_memories(program.unread_memories)
         sensitivity = Sensitivity(program)

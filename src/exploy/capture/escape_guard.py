@@ -10,7 +10,10 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._pytree import tree_iter, tree_map
 
+from exploy.capture.branches import Branches
+from exploy.capture.pointers import at_pointer, has_pointer
 from exploy.capture.recording import Recording, data_dependent_message, is_about_control_flow
+from exploy.capture.row_operations import Rows
 from exploy.errors import DataDependentError
 from exploy.live.called_function import torch_function_instead
 from exploy.live.geometry import has_memory
@@ -47,6 +50,7 @@ _ESCAPES = {
     "__str__": "A string made by str(), repr() or print()",
     "__format__": "A string made by format() or an f-string",
 }
+_TRUTHS = {"__bool__", "item", "is_nonzero", "__int__", "__index__"}
 _FROM_LISTS = {"tensor", "as_tensor", "asarray", "new_tensor", "new"}
 _STORAGES = {"storage", "_typed_storage", "untyped_storage"}
 _OF_TORCH_ITSELF = {*_STORAGES, "__repr__", "__str__", "__format__"}
@@ -65,6 +69,8 @@ class EscapeGuard(TorchFunctionMode):
         self._recording = recording
         self._snapshot = snapshot
         self._escape: DataDependentError | None = None
+        self._rows = Rows(recording, self)
+        self._branches = Branches(recording, self._raise)
 
     def require_no_escape(self) -> None:
         """Raise the first error of this guard again, if there was one, since the recorded code has caught it.
@@ -72,6 +78,7 @@ class EscapeGuard(TorchFunctionMode):
         Raises:
             DataDependentError: If a value that depends on an input has left torch.
         """
+        self._branches.finish()
         if self._escape is not None:
             raise self._escape
 
@@ -85,7 +92,18 @@ class EscapeGuard(TorchFunctionMode):
         """
         kwargs = kwargs or {}
         name = _name(func)
-        tensors = [item for item in tree_iter((args, kwargs)) if isinstance(item, torch.Tensor) and has_memory(item)]
+        items = list(tree_iter((args, kwargs)))
+        tensors = [item for item in items if isinstance(item, torch.Tensor) and has_memory(item)]
+        if self._recording.is_inside_transformation:
+            self._protect(tensors)
+            return self._transformed(name, func, args, kwargs, items)
+        self._branches.advance()
+        if self._rows.concerns(name, args, kwargs, items):
+            self._protect(tensors)
+            return self._rows.call(func, name, args, kwargs)
+        if has_pointer(self._recording, name, args):
+            self._protect(tensors)
+            return at_pointer(self._recording, name, args)
         if name in _ESCAPES and tensors:
             return self._read(name, func, tensors, args, kwargs)
         if name in _FROM_LISTS and tensors:
@@ -95,7 +113,14 @@ class EscapeGuard(TorchFunctionMode):
         self._protect(tensors)
         if name == "__deepcopy__":
             return args[0].clone()
+        if _is_data_setter(func) and self._depend_on_arguments(tensors):
+            self.refuse(
+                "the memory of a tensor is replaced by assigning to .data, which a recording cannot see. Write the "
+                "values with tensor.copy_(value), or assign the new tensor to the attribute."
+            )
         try:
+            if torch.is_autocast_enabled("cpu"):
+                return self._autocast(func, tensors, args, kwargs)
             return func(*args, **kwargs)
         except RuntimeError as error:
             if not is_about_control_flow(error):
@@ -106,20 +131,64 @@ class EscapeGuard(TorchFunctionMode):
         where = calling_line()
         is_internal = name in _OF_TORCH_ITSELF and where == UNKNOWN
         if name in _WRITTEN_BY_PYTHON or (not is_internal and self._depend_on_arguments(tensors)):
-            self._refuse(_ESCAPES[name], where, torch_function_instead(calling_frame()))
+            if name in _WRITTEN_BY_PYTHON or not self._branches.drops_question():
+                if name in _TRUTHS and self._branches.has_true(tensors[0]):
+                    return True
+                self._refuse(_ESCAPES[name], where, torch_function_instead(calling_frame()))
+            where = UNKNOWN
         if name not in _STORAGES:
             self._note_reads(tensors, where)
         with disable_proxy_modes_tracing():
             return func(*args, **kwargs)
+
+    def _autocast(self, func: Callable[..., Any], tensors: list[torch.Tensor], args: Any, kwargs: Any) -> Any:
+        """Run a function where torch.autocast() is on; refuse it if that changes the type of its result."""
+        result = func(*args, **kwargs)
+        with disable_proxy_modes_tracing(), torch.autocast("cpu", enabled=False):
+            plain = func(*args, **kwargs) if _is_converted(result, tensors) else result
+        if plain is not result and plain.dtype != result.dtype:
+            self.refuse(
+                f"torch.autocast() converts to {result.dtype} here, which a recording cannot see. Convert with "
+                ".to(dtype), or switch autocast off in prepare_export()."
+            )
+        return result
+
+    def _transformed(self, name: str, func: Callable[..., Any], args: Any, kwargs: Any, items: list[Any]) -> Any:
+        """Run a function inside of a transformation, where no value may leave torch."""
+        if name in _ESCAPES and any(isinstance(item, torch.Tensor) for item in items) and calling_line() != UNKNOWN:
+            self._refuse(_ESCAPES[name], calling_line())
+        return func(*args, **kwargs)
 
     def _note_reads(self, tensors: list[torch.Tensor], where: str) -> None:
         for tensor in tensors if where != UNKNOWN else []:
             self._recording.note_python_read(tensor, where)
 
     def _refuse(self, what: str, where: str, instead: tuple[str, str] | None = None) -> NoReturn:
-        error = DataDependentError(data_dependent_message(what, where, instead))
+        self._raise(data_dependent_message(what, where, instead))
+
+    def _raise(self, message: str) -> NoReturn:
+        error = DataDependentError(message)
         self._escape = self._escape or error
         raise error
+
+    def refuse(self, message: str) -> NoReturn:
+        """Raise the error for masked rows that a file cannot express."""
+        self._raise(f"{calling_line()}: {message}")
+
+    def escapes(self, name: str) -> bool:
+        """Whether a torch function moves values out of torch."""
+        return name in _ESCAPES or name in _FROM_LISTS
+
+    def has_rows(self, mask: torch.Tensor) -> bool:
+        """Whether a mask has a true element, asked in front of writes through it.
+
+        Raises:
+            DataDependentError: If it is asked for something else.
+        """
+        self._branches.advance()
+        if not self._branches.has_rows(mask):
+            self._rows.refuse("the number of elements that a mask selects is used")
+        return True
 
     def _with_numbers(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Call a function that reads tensors as numbers, such as sizes and indices, with numbers instead."""
@@ -170,6 +239,17 @@ def _stack(data: Any) -> torch.Tensor:
         dtype = functools.reduce(torch.promote_types, (part.dtype for part in parts))
         return torch.stack([part.to(dtype) for part in parts])
     return data if isinstance(data, torch.Tensor) else torch.tensor(data)
+
+
+def _is_data_setter(func: Callable[..., Any]) -> bool:
+    return bool(func == torch.Tensor.data.__set__)  # type: ignore[attr-defined]
+
+
+def _is_converted(result: Any, tensors: list[torch.Tensor]) -> bool:
+    """Whether a result has a type of few bits that no argument has."""
+    if not isinstance(result, torch.Tensor) or result.dtype not in (torch.bfloat16, torch.float16):
+        return False
+    return all(item.dtype != result.dtype for item in tensors)
 
 
 def _name(func: Callable[..., Any]) -> str:

@@ -8,6 +8,7 @@ from torch import fx
 from exploy.capture.escape_guard import EscapeGuard
 from exploy.capture.file_dtypes import require_file_dtype
 from exploy.capture.recording import Recording
+from exploy.capture.transformations import transformations_followed
 from exploy.capture.two_rates import (
     ACT,
     FIRST_SUB_STEP,
@@ -65,7 +66,7 @@ class Pipeline:
         """
 
         def run(*_: torch.Tensor) -> None:
-            with EscapeGuard(self.recording, snapshot) as guard:
+            with transformations_followed(self.recording), EscapeGuard(self.recording, snapshot) as guard:
                 try:
                     self._run()
                 except DataDependentError:

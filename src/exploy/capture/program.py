@@ -116,6 +116,7 @@ class Program:
 
     The module takes the values of `inputs`, then of `memories`. It returns the values of `policy_step_outputs`, then of
     `sub_step_outputs`. `batch_axes` maps inputs and memories to the axis along which they may have any size.
+    `dropped_checks` are the lines of user code that check values and raise or print, which the module does not.
     """
 
     module: fx.GraphModule
@@ -127,6 +128,7 @@ class Program:
     weights: list[FrozenTensor] = field(default_factory=list)
     parameter_names: dict[str, str] = field(default_factory=dict)
     batch_axes: dict[str, int] = field(default_factory=dict)
+    dropped_checks: tuple[str, ...] = ()
 
     @property
     def frozen_and_weights(self) -> list[FrozenTensor]:

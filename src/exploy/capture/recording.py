@@ -23,6 +23,7 @@ STAGE = "exploy_stage"
 WHERE = "exploy_where"
 ENTRY = "entry"
 CONSTANT_MASKS = "exploy_constant_masks"
+MASKED_BY = "exploy_masked_by"
 INDEXING = (
     torch.ops.aten.index.Tensor,
     torch.ops.aten.index_put_.default,
@@ -50,6 +51,9 @@ class Recording:
         self.tensors: dict[fx.Node, torch.Tensor] = {}
         self.arguments: list[torch.Tensor] = []
         self.python_reads: list[tuple[torch.Tensor, str]] = []
+        self.dropped_checks: list[str] = []
+        self.pointer_reads: list[Any] = []
+        self.is_inside_transformation = False
         self._tracer: Any = None
         self._taint = _Taint(self)
 
@@ -134,6 +138,20 @@ class Recording:
                 is_part = Geometry.of(source).contains(Geometry.of(tensor))
                 self.python_reads.append((tensor if is_part else source, where))
 
+    def note_dropped_check(self, where: str) -> None:
+        """Remember a line that checks traced values, which the file does not do."""
+        if where not in self.dropped_checks:
+            self.dropped_checks.append(where)
+
+    @contextlib.contextmanager
+    def inside_transformation(self) -> Iterator[None]:
+        """Mark a block in which a transformed function is recorded for itself; nothing is added to this recording."""
+        self.is_inside_transformation = True
+        try:
+            yield
+        finally:
+            self.is_inside_transformation = False
+
     def tensor(self, node: fx.Node) -> torch.Tensor | None:
         """The live tensor of a node, or None."""
         if node.op == "get_attr":
@@ -181,7 +199,8 @@ class Recording:
             )
         if not has_memory(tensor):
             raise CaptureError(
-                f"{node.meta[WHERE]}: a tensor of layout {tensor.layout} cannot be recorded. Use dense tensors."
+                f"{node.meta[WHERE]}: a tensor of layout {tensor.layout} on the device {tensor.device} cannot be "
+                "recorded. Use dense tensors with values."
             )
         origin = node.args[0] if node.target is operator.getitem else node
         if isinstance(origin, fx.Node):

@@ -38,6 +38,7 @@ class FindingKind(StrEnum):
     UNUSED = "unused"
     FROZEN = "frozen"
     CARRIED = "carried"
+    DROPPED_CHECK = "dropped check"
     NO_RESET_SEEN = "no reset seen"
     NOT_RESTORED = "not restored"
 
@@ -55,6 +56,7 @@ _INFOS = (
     FindingKind.UNUSED,
     FindingKind.FROZEN,
     FindingKind.CARRIED,
+    FindingKind.DROPPED_CHECK,
     FindingKind.NO_RESET_SEEN,
     FindingKind.NOT_RESTORED,
 )

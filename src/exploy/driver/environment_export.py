@@ -14,7 +14,7 @@ from exploy.backends.onnx.backend import OnnxBackend
 from exploy.backends.onnx.versions import IR_VERSION, OPSET_VERSION, versions_for
 from exploy.backends.registry import backend_for
 from exploy.capture.program import Program
-from exploy.contract import STEP_COUNT, Contract, PortKind
+from exploy.contract import STEP_COUNT, PortKind
 from exploy.description.summary import frozen_line
 from exploy.diagnosis.reset_starts import InitialMemory, MemoryStarts
 from exploy.driver.environment_source import EnvironmentOptions, EnvironmentSource
@@ -24,6 +24,7 @@ from exploy.driver.run_export import WrittenFile, run_export
 from exploy.environment.actor import make_exportable_actor
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import (
+    DroppedCheckWarning,
     ExployWarning,
     FrozenTensorWarning,
     InferredMemoryWarning,
@@ -111,7 +112,7 @@ def export(
     )
     source = EnvironmentSource(env, make_exportable_actor(actor), options)
     written = run_export(source, writer, target, golden_trace=golden_trace, verbose=verbose)
-    _warn(source, written.contract)
+    _warn(source, written)
     return _result(source, written, options, allow_uncompared)
 
 
@@ -264,7 +265,7 @@ class OnnxEnvironmentExporter(torch.nn.Module):
         written = run_export(source, backend, target, golden_trace=golden_trace, verbose=self.verbose)
         self._program = written.program
         self.register_modules()
-        _warn(source, written.contract)
+        _warn(source, written)
         return written.path
 
 
@@ -283,20 +284,28 @@ def _result(
     return ExportResult(written.path, contract, verification, source.diagnosis)
 
 
-def _warn(source: EnvironmentSource, contract: Contract) -> None:
-    """Warn about unused inputs, inferred memories and frozen tensors."""
+def _warn(source: EnvironmentSource, written: WrittenFile) -> None:
+    """Warn about unused inputs, inferred memories, frozen tensors and dropped checks."""
+    contract = written.contract
     memories = {memory.input for memory in contract.memories}
     unused = [name for name in contract.unused_inputs if name not in memories]
     texts: list[tuple[type[ExployWarning], str | None]] = [
         (UnusedInputWarning, _unused_line(unused)),
         (InferredMemoryWarning, source.inferred.line() if source.inferred is not None else None),
         (FrozenTensorWarning, frozen_line(contract)),
+        (DroppedCheckWarning, _dropped_line(written.program)),
         (NoResetSeenWarning, source.no_reset),
         (NotRestoredWarning, source.not_restored),
     ]
     for category, text in texts:
         if text:
             warnings.warn(text, category, stacklevel=_frames_of_exploy())
+
+
+def _dropped_line(program: Program) -> str | None:
+    if not program.dropped_checks:
+        return None
+    return f"The file leaves out these checks, which raise or print: {'; '.join(program.dropped_checks)}."
 
 
 def _unused_line(unused: list[str]) -> str | None:

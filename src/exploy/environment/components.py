@@ -5,6 +5,7 @@ a callback. Groups add a common prefix to the names of several components. Conne
 environment before anything is computed.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from exploy.environment.called_values import CalledValue
 from exploy.environment.tensor_copies import to_numpy
 from exploy.errors import ComponentError
 
@@ -100,11 +102,31 @@ class Input(_Component):
         get_from_env_cb: Callback that returns the environment's own tensor, which the
             observation and action code reads. Do not return a copy: nothing would read it.
         metadata: Any JSON value; stored in the file under the input's name.
+        call: In place of a callback, the call by which the environment gets a new tensor each time: the object, the
+            name of its method or property, and the arguments if there are any, such as
+            `(robot, "get_dofs_position")`. While the environment is captured, it gets the input from this call.
     """
 
-    def __init__(self, name: str, get_from_env_cb: TensorCallback, metadata: Any = None):
-        super().__init__(name, get_from_env_cb, metadata)
+    def __init__(
+        self,
+        name: str,
+        get_from_env_cb: TensorCallback | None = None,
+        metadata: Any = None,
+        *,
+        call: tuple[Any, ...] | None = None,
+    ):
+        self._called = None if call is None else CalledValue(call)
+        if self._called is not None:
+            if get_from_env_cb is not None:
+                raise ComponentError(f"Input({name!r}) takes a callback or a call, not both.")
+            get_from_env_cb = _callback(self._called)
+        super().__init__(name, get_from_env_cb, metadata)  # type: ignore[arg-type]
         self._data: torch.Tensor | None = None
+
+    @property
+    def called_value(self) -> CalledValue | None:
+        """The call by which the environment gets this input; None if there is a callback."""
+        return self._called
 
     @property
     def input_name(self) -> str:
@@ -282,6 +304,16 @@ class Connection:
     def write(self) -> None:
         """Write data to the environment by calling the setter with the value from the getter."""
         self._setter(self._getter())
+
+
+def _callback(called: CalledValue) -> TensorCallback:
+    """A callback that says where the function that is called was defined."""
+
+    @functools.wraps(called.function)
+    def fetch() -> torch.Tensor:
+        return called.fetch()
+
+    return fetch
 
 
 def describe(tensor: torch.Tensor) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from exploy.environment.called_values import values_replaced
 from exploy.environment.components import Connection, Constant, Group, Input, Memory, Output, TensorCallback, describe
 from exploy.errors import ComponentError, DuplicateNameError, ReservedNameError
 from exploy.tables import Table
@@ -172,6 +173,14 @@ class ContextManager:
         """Update the data of all Inputs and Memories from the environment."""
         for component in self.get_input_components():
             component.read()
+
+    @contextlib.contextmanager
+    def calls_replaced(self) -> Iterator[None]:
+        """Let the environment get the values of Inputs where it makes the calls that were registered for them."""
+        with values_replaced(
+            item.called_value for item in self.get_input_components() if item.called_value is not None
+        ):
+            yield
 
     def write_connections(self) -> None:
         """Run all connections in the order of their registration."""

@@ -5,6 +5,8 @@ import gc
 import types
 from collections.abc import Callable, Iterable, Iterator
 
+from exploy.environment.exchanged_code import calls_replaced
+
 _NOT_PLAIN = 0x20 | 0x80 | 0x200  # flags of generators, coroutines and asynchronous generators
 
 OnCall = Callable[[types.CodeType], None]
@@ -23,15 +25,10 @@ def intercepted(functions: Iterable[types.FunctionType], on_entry: OnCall, on_re
         on_entry: Called before the function runs.
         on_return: Called after it has returned.
     """
-    exchanged: list[tuple[types.FunctionType, types.CodeType]] = []
-    try:
+    with contextlib.ExitStack() as stack:
         for function in functions:
-            exchanged.append((function, function.__code__))
-            function.__code__ = _calling(function, _watched(function, on_entry, on_return))
+            stack.enter_context(calls_replaced(function, _watched(function.__code__, on_entry, on_return)))
         yield
-    finally:
-        for function, code in exchanged:
-            function.__code__ = code
 
 
 def functions_with(codes: Iterable[types.CodeType]) -> list[types.FunctionType]:
@@ -49,29 +46,11 @@ def is_plain(code: types.CodeType) -> bool:
     return not code.co_flags & _NOT_PLAIN
 
 
-def _watched(function: types.FunctionType, on_entry: OnCall, on_return: OnCall) -> Callable[..., object]:
-    code = function.__code__
-    original = types.FunctionType(
-        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    original.__kwdefaults__ = function.__kwdefaults__
-
-    def watched(*args: object, **kwargs: object) -> object:
+def _watched(code: types.CodeType, on_entry: OnCall, on_return: OnCall) -> Callable[..., object]:
+    def watched(original: Callable[..., object], *args: object, **kwargs: object) -> object:
         on_entry(code)
         result = original(*args, **kwargs)
         on_return(code)
         return result
 
     return watched
-
-
-def _call_target(*args: object, **kwargs: object) -> object:
-    target: object = "target"
-    return target(*args, **kwargs)  # type: ignore[operator]
-
-
-def _calling(function: types.FunctionType, target: Callable[..., object]) -> types.CodeType:
-    """Code that calls a target, with as many free variables as the function has, which it does not read."""
-    template = _call_target.__code__
-    constants = tuple(target if constant == "target" else constant for constant in template.co_consts)
-    return template.replace(co_consts=constants, co_freevars=function.__code__.co_freevars)

@@ -6,6 +6,7 @@ import sys
 import sysconfig
 import traceback
 import types
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -65,6 +66,15 @@ def call_site(outermost: types.CodeType) -> tuple[tuple[types.CodeType, int], ..
             site.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
     return tuple(site)
+
+
+def frames_of_stage(frame: types.FrameType) -> Iterator[types.FrameType]:
+    """A frame and the frames of user code that have called it, up to the exporter, which runs the stage."""
+    outer: types.FrameType | None = frame
+    while outer is not None and outer.f_code.co_filename not in _STAGE_RUNNERS:
+        if is_user_code(outer.f_code):
+            yield outer
+        outer = outer.f_back
 
 
 def definition(function: object) -> str:

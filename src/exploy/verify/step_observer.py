@@ -271,15 +271,21 @@ class StepObserver:
         self._hooked_sub_steps.append(SubStep(number, self._readers.inputs(), self._readers.outputs()))
 
     def _on_entry(self, code: types.CodeType) -> None:
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            self._forget(code)  # called by vmap() or the like, inside of which no tensor can be read
+            return
         try:
             if code in self._applying and not self._uses_hooks:
                 self._enter_apply(self._applying[code])
             elif code in self._observing:
                 self._enter_observe(self._observing[code])
         except (ExployError, LookupError):  # called while a component is being replaced, as after a pop()
-            for functions, seen in ((self._applying, self._seen_sub_steps), (self._observing, self._seen_readings)):
-                functions.pop(code, None)
-                seen.pop(code, None)
+            self._forget(code)
+
+    def _forget(self, code: types.CodeType) -> None:
+        for functions, seen in ((self._applying, self._seen_sub_steps), (self._observing, self._seen_readings)):
+            functions.pop(code, None)
+            seen.pop(code, None)
 
     def _enter_apply(self, function: StageFunction) -> None:
         if self._calls[function.code] % function.calls == 0:

@@ -20,7 +20,7 @@ REFUSED_OPERATORS = {
     "lstsq", "matrix_exp", "diagonal_scatter", "index by a 0-d tensor", "index by a 0-d int32 tensor", "erf float64",
     "gelu float64", "lstm float64", "gru float64", "conv2d float64",
 }  # fmt: skip
-OF_USERS = {
+OF_USERS = {  # as in legged_gym, mjlab and others
     "clip int and float", "clamp max", "copysign", "atan2", "remainder of a number", "hypot", "fmax", "logaddexp",
     "sign", "clamp int64", "min of two int16", "max(dim) int16", "maximum int64", "sort", "median(dim=-1)",
     "amax(-1) with NaN", "sort descending with NaN", "searchsorted", "cdist", "scatter_reduce mean", "cumprod(dim=-1)",

@@ -4,6 +4,7 @@ import torch
 
 from exploy.capture.program import ACTIONS, FrozenTensor, Sources
 from exploy.diagnosis.detectors.cached_observations import is_cached_observation
+from exploy.diagnosis.evidence.fresh_calls import fresh_call
 from exploy.diagnosis.evidence.moved_by_actions import moved_by_actions
 from exploy.diagnosis.evidence.outputs_of_actions import outputs_of_actions
 from exploy.diagnosis.examination import Examination
@@ -66,6 +67,9 @@ def _detached(examination: Examination, item: Input, where: str) -> Finding:
     suggestion = f"# make the callback of {item} return the tensor that the environment reads"
     if len(held) == 1:
         suggestion = examination.or_else(examination.suggest(kind, held[0], item.name), suggestion)
+    elif kind == "Input" and (call := fresh_call(examination.experiments, item)) is not None:
+        line = f'Input(name="{item.name}", call={call[1]})'
+        suggestion = examination.or_else("\n".join([*examination.imports(call[0]), line]), suggestion)
     return Finding.of(FindingKind.DETACHED, item.input_name, what, where, suggestion)
 
 

@@ -144,11 +144,15 @@ class Experiments:
         return results
 
     def results_with(self, changes: dict[str, object], snapshot: Snapshot) -> Results | None:
-        """The results of a policy step with other values at some paths; None if it raises. All changes are undone."""
+        """The results of a policy step with other values at some paths; None if it raises. All changes are undone.
+
+        Inputs that are calls keep their values.
+        """
         try:
-            for attr_path, value in changes.items():
-                assign(self.roots, attr_path, value)
-            return self.policy_step()
+            with self.env.context_manager().calls_replaced():
+                for attr_path, value in changes.items():
+                    assign(self.roots, attr_path, value)
+                return self.policy_step()
         except Exception:
             return None
         finally:
