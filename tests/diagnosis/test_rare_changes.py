@@ -8,6 +8,7 @@ import torch
 
 from exploy.diagnosis.finding import FindingKind
 from exploy.exporter.core.components import Input
+from exploy.verify.start_values import RESET_WITHIN
 from tests.support.builds import (
     BUILDS,
     Body,
@@ -164,7 +165,7 @@ SOUND = [(LeggedGym, RegisteredCommand), (Gymnasium, SetToTheSame), (Managed, Fo
 @pytest.mark.matrix(5)
 @pytest.mark.parametrize(("kind", "body", "finding"), WRONG, ids=name_of)
 def test_the_check_names_what_moves(kind, body, finding):
-    assert_found(build(kind, body), make_actor(4), finding, f"{BUILDS[kind]}.command")
+    assert_found(build(kind, body), make_actor(4), finding, f"{BUILDS[kind]}.command", reset_within=RESET_WITHIN)
 
 
 @pytest.mark.matrix
@@ -183,7 +184,8 @@ def test_what_is_registered_or_stays_the_same_is_fine(kind, body, tmp_path: Path
 def test_a_finding_says_when_the_tensor_changed():
     at_reset = assert_found(build(Managed, CommandAtReset), make_actor(4), INPUT, f"{BUILDS[Managed]}.command")
     assert "changed after a reset, not in the 20 steps before" in at_reset.what
-    later = assert_found(build(Hooked, CommandNowAndThen), make_actor(4), INPUT, f"{BUILDS[Hooked]}.command")
+    env = build(Hooked, CommandNowAndThen)
+    later = assert_found(env, make_actor(4), INPUT, f"{BUILDS[Hooked]}.command", reset_within=RESET_WITHIN)
     assert "changed 150 steps after the export" in later.what
 
 
@@ -203,7 +205,7 @@ def test_a_simulator_that_ends_after_the_steps_asked_for_is_not_at_fault():
             if self.left == 0:
                 raise StopIteration("the recording has ended")
 
-    diagnosis = check(build(Managed, Recorded), make_actor(4))
+    diagnosis = check(build(Managed, Recorded), make_actor(4), reset_within=RESET_WITHIN)
     (finding,) = [item for item in diagnosis.findings if item.kind is FindingKind.NOT_OBSERVED]
     assert diagnosis.ok
     assert "raised StopIteration in step 100 (the recording has ended); what changes later was not seen" in finding.what

@@ -313,9 +313,11 @@ def build(kind: type[Any], body: type[Body], warm: int = 0, actor: torch.nn.Modu
     return env
 
 
-def assert_found(env: ExportableEnvironment, actor: torch.nn.Module, kind: FindingKind, tensor: str) -> Finding:
+def assert_found(
+    env: ExportableEnvironment, actor: torch.nn.Module, kind: FindingKind, tensor: str, **options: Any
+) -> Finding:
     """The check has an error of this kind that names the tensor or line."""
-    found = check(env, actor).errors
+    found = check(env, actor, **options).errors
     named = [item for item in found if item.kind is kind and tensor in (item.tensor, item.where.partition(" (in ")[2])]
     assert named, found
     return named[0]

@@ -1,4 +1,4 @@
-"""A check that leaves out the conversion to ONNX, which tests/diagnosis/test_lowering.py is about."""
+"""A check that leaves out what takes long and has tests of its own: test_lowering.py and test_rare_changes.py."""
 
 from typing import Any
 
@@ -11,7 +11,8 @@ from tests.support.pasting import KINDS_THAT_PRINT_CODE
 
 
 def check(env: ExportableEnvironment, actor: torch.nn.Module, *steps: int, **options: Any) -> exploy.Diagnosis:
-    """Check an environment without lowering it."""
+    """Check an environment without lowering it, and with fewer steps in search of rare changes."""
+    options = {"reset_within": 60, **options}
     diagnosis = exploy.check_environment(env, actor, *steps, lower=False, **options)
     assert_code_is_of_known_kinds(diagnosis)
     return diagnosis
