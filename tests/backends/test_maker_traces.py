@@ -70,6 +70,7 @@ def assert_tells_nothing(path: Path) -> None:
             assert place < 0, f"{path.name}, {name}: {data[max(0, place - 80) : place + 80]!r}"
 
 
+@pytest.mark.expensive
 def test_a_file_tells_nothing_about_its_maker(tmp_path: Path) -> None:
     folder = exported(tmp_path, "onnx", "torch_export")
     files = sorted(path for path in folder.rglob("*") if path.is_file())

@@ -96,6 +96,7 @@ ACTORS = pytest.mark.parametrize("make_recurrent", [Lazy, PlainLazy, lambda: mak
 Make = Callable[[], Any]
 
 
+@pytest.mark.matrix
 @ENVIRONMENTS
 def test_an_actor_that_stays_without_state_is_fine(make_env: Make, tmp_path: Path) -> None:
     env, actor = make_env(), make_actor(4)
@@ -151,6 +152,7 @@ def test_the_check_says_what_to_do(make_recurrent: Make) -> None:
     assert "`actor(env.empty_actor_observations())`" in finding.suggestion
 
 
+@pytest.mark.matrix
 @ENVIRONMENTS
 def test_doing_so_mends_it_on_the_same_environment(make_env: Make, tmp_path: Path) -> None:
     env, actor = make_env(), Lazy()

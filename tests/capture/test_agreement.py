@@ -614,7 +614,7 @@ ENVIRONMENTS = {
 }
 
 
-@pytest.mark.matrix(8)
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("make", ENVIRONMENTS.values(), ids=ENVIRONMENTS.keys())
 def test_file_agrees_with_environment(make, tmp_path: Path):
     env = make()

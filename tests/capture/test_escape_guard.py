@@ -110,7 +110,7 @@ def test_constants_may_be_read_by_python(function, tmp_path: Path):
 READS = {name: function for name, function in CONSTANTS.items() if name not in ("printing", "a flag kept in a buffer")}
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix
 @pytest.mark.parametrize("function", READS.values(), ids=READS.keys())
 def test_constants_that_python_reads_are_frozen_and_named_when_they_change(function, tmp_path: Path):
     class Changing(Observing):

@@ -119,12 +119,14 @@ def test_what_is_no_exported_file_is_refused(command: str, tmp_path: Path) -> No
 # -- check and export -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.expensive
 def test_check_of_a_complete_environment() -> None:
     result = run_installed("check", f"{FACTORIES}:robot")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "No errors or warnings, ready to export" in result.stdout
 
 
+@pytest.mark.expensive
 def test_check_converts_the_environment_unless_told_not_to() -> None:
     result = run("check", f"{FACTORIES}:robot_without_file_form")
     assert result.returncode == 1 and "no file form" in result.stdout
@@ -141,6 +143,7 @@ def test_check_names_the_culprit_and_exits_with_one() -> None:
     assert not document["ok"] and document["findings"][0]["tensor"] == "env.vel"
 
 
+@pytest.mark.expensive
 def test_export_writes_a_file_that_verify_agrees_with(tmp_path: Path) -> None:
     target = tmp_path / "new" / "policy.onnx"
     command = ["export", f"{FACTORIES}:robot", "-o", target, "--target-onnxruntime", "1.20"]
@@ -215,6 +218,7 @@ def test_start_values_are_taken_from_a_reset_or_given_by_name(tmp_path: Path) ->
         assert result.returncode == 2 and "--initial-memory" in result.stderr
 
 
+@pytest.mark.expensive
 def test_export_refuses_a_forgotten_input_and_writes_nothing(tmp_path: Path) -> None:
     result = run("export", f"{FACTORIES}:forgetful_robot", "-o", tmp_path / "policy.onnx")
     assert result.returncode == 1
@@ -325,6 +329,7 @@ def test_bench_shows_percentiles_a_histogram_and_a_rate(policy: Path) -> None:
     assert_fails(run("bench", policy, "--hz", -1), "positive number of ticks")
 
 
+@pytest.mark.expensive
 def test_diff_of_another_policy_with_the_same_interface(policy: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.onnx"
     assert run("export", f"{FACTORIES}:other_robot", "-o", other).returncode == 0
@@ -404,6 +409,7 @@ def test_report_writes_a_page(policy: Path, tmp_path: Path) -> None:
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+@pytest.mark.expensive
 def test_report_of_a_file_that_differs_exits_with_one(tmp_path: Path) -> None:
     policy, page = tmp_path / "policy.onnx", tmp_path / "report.html"
     assert run("export", f"{FACTORIES}:forgetful_robot", "-o", policy, "--no-strict").returncode == 0

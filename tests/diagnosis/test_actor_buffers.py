@@ -137,6 +137,7 @@ def made(kind: type[Any], body: type[Body], actor: Callable[[], Any]) -> tuple[A
     return env, policy
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(("kind", "body", "actor", "finding", "tensor"), WRONG, ids=name_of)
 def test_the_check_names_the_buffer(kind, body, actor, finding, tensor):
     assert_found(*made(kind, body, actor), finding, tensor)

@@ -100,7 +100,7 @@ WRONG += [(Managed, SmoothedSensor), (LeggedGym, SmoothedSensor)]
 SOUND = [(LeggedGym, PhaseAsMemory), (Gymnasium, PhaseOfTheSimulator), (Managed, ShiftedInPlace)]
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix
 @pytest.mark.parametrize(("kind", "body"), WRONG, ids=name_of)
 def test_the_check_names_the_input_and_the_suggested_memory_mends_it(kind, body):
     env, actor = build(kind, body), make_actor(4)

@@ -29,6 +29,7 @@ def actor_for(env) -> torch.nn.Module:
     return make_actor(env.num_observations, 1)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", [TorchCartPole, TorchPendulum])
 def test_the_complete_environments_are_fine(kind, tmp_path: Path):
     env = kind()
@@ -37,7 +38,7 @@ def test_the_complete_environments_are_fine(kind, tmp_path: Path):
     assert_agrees(env, actor_for(env), tmp_path)
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix
 @pytest.mark.parametrize(("make", "left_out", "kind", "tensor"), OMISSIONS)
 def test_each_omission_is_found_and_named(make, left_out, kind, tensor):
     env = make(left_out)

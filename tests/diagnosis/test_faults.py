@@ -1013,7 +1013,7 @@ def the_finding(diagnosis: exploy.Diagnosis, kind: Kind, tensor: str) -> Finding
     return findings[0]
 
 
-@pytest.mark.matrix(6)
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("fault", MENDED_BY_HAND, ids=str)
 def test_a_fault_is_found_with_its_name_its_place_and_what_to_do(fault):
     finding = the_finding(check(fault.faulty(), fault.actor()), fault.kind, fault.tensor)
@@ -1021,7 +1021,7 @@ def test_a_fault_is_found_with_its_name_its_place_and_what_to_do(fault):
     assert finding.suggestion.startswith(fault.suggestion)
 
 
-@pytest.mark.matrix(6)
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("fault", MENDED_BY_A_LINE, ids=str)
 def test_a_fault_is_found_and_pasting_the_suggested_lines_mends_it(fault):
     env, actor = own_class(fault.faulty), fault.actor()
@@ -1071,7 +1071,7 @@ def diagnosis_of(env: type[Robot], actor: Callable[[], torch.nn.Module]) -> expl
     return check(env(), actor())
 
 
-@pytest.mark.matrix(8)
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("fault", MENDED_BY_A_LINE + MENDED_BY_HAND, ids=str)
 def test_an_environment_that_only_looks_similar_is_not_blamed(fault):
     diagnosis = diagnosis_of(fault.similar, fault.similar_actor)
@@ -1080,6 +1080,7 @@ def test_an_environment_that_only_looks_similar_is_not_blamed(fault):
     assert diagnosis.ok or fault.similar is MadeOnFirstUse, diagnosis
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     ("env", "kind", "tensor", "suggestion"),
     [
@@ -1162,6 +1163,7 @@ def test_a_constant_that_is_neither_read_nor_an_output_is_named():
     assert the_finding(check(env, make_actor(4)), Kind.UNUSED, "stray").severity is Severity.INFO
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", [WrongOutput, AllOutputsWrong, WrongOutputNextToASensor, ZeroEfforts])
 def test_no_suggestion_gives_an_output_another_tensor(kind):
     """Pasting everything, comments included, leaves what the robot gets as it was."""

@@ -49,6 +49,7 @@ WITHOUT_FORM = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", WITHOUT_FORM)
 def test_what_has_no_form_in_a_file_is_a_finding_with_the_line(kind):
     tensor, function, what = WITHOUT_FORM[kind]

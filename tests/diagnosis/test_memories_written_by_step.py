@@ -98,6 +98,7 @@ WRONG = [
 SOUND = [(LeggedGym, LastActionInTheStage), (Gymnasium, LastActionInTheStage), (Managed, LastVelocityAsInput)]
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(("kind", "body", "function"), WRONG, ids=name_of)
 def test_the_check_names_the_memory_and_the_function_that_writes_it(kind, body, function):
     finding = assert_found(build(kind, body), make_actor(4), FindingKind.WRITTEN_BY_STEP, "memory.last.in")

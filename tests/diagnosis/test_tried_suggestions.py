@@ -159,7 +159,7 @@ MENDED: dict[str, tuple[type[Robot], Any, str]] = {
 }
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", MENDED)
 def test_code_that_is_shown_mends_all_findings(name):
     kind, actor_of, code = MENDED[name]
@@ -388,6 +388,7 @@ def test_code_is_shown_next_to_code_that_fails():
     assert shown == {"env.contact": False, "env.imu": True, "env.heights": True, "env.phase": True}, diagnosis
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", [SomeOfEach, GroupedCopy])
 def test_a_check_leaves_components_and_attributes_as_they_were(kind):
     env = kind()

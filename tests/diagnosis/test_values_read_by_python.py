@@ -102,6 +102,7 @@ def test_a_value_that_depends_on_an_input_is_refused_with_its_line(kind, body, t
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("kind", "body"), CHANGES, ids=name_of)
 def test_a_constant_that_python_reads_is_listed_and_named_when_it_changes(kind, body, tmp_path: Path, capsys):
     path = f"{BUILDS[kind]}.level"

@@ -74,7 +74,7 @@ READS = {
 }
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix
 @pytest.mark.parametrize("read", READS)
 def test_where_is_the_line_of_the_user_and_not_of_a_wrapper(library, read):
     if read == "by function" and not library.is_installed:
@@ -124,6 +124,7 @@ class ReadsRows(ReadsOneColumn):
         self.state += torch.arange(1, 7).unsqueeze(-1)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", [ReadsOneColumn, ReadsByIndex, ReadsRows])
 def test_the_quoted_element_is_one_that_is_read(kind):
     (finding,) = check(kind(), make_actor(4)).errors

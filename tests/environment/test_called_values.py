@@ -60,6 +60,7 @@ def test_afterwards_the_functions_are_as_before():
     assert torch.equal(env.body.sim.vel, torch.tensor([[0.3, -0.1]]))
 
 
+@pytest.mark.expensive
 def test_the_check_suggests_the_call_and_the_line_mends_the_environment(tmp_path: Path):
     env, actor = build(Hooked, Callbacks), make_actor(4)
     diagnosis = check(env, actor)

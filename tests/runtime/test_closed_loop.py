@@ -86,6 +86,7 @@ def test_the_robot_agrees_over_many_ticks_and_resets(split: bool) -> None:
     assert run.ticks == TICKS and run.resets >= 20
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("decimation", [1, 3])
 def test_other_rates_agree_as_well(decimation: int) -> None:
     data = exported(Robot(decimation), make_actor(13, 3))
@@ -134,6 +135,7 @@ def recurrent() -> tuple[Any, torch.nn.Module]:
     return env, actor
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("make", [plain, with_module, recurrent])
 def test_the_tutorials_environments_agree_over_many_ticks_and_resets(make: Any) -> None:
     torch.manual_seed(0)

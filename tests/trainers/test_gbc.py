@@ -149,6 +149,7 @@ def test_the_opset_is_the_documented_one_or_the_one_asked_for(tmp_path: Path) ->
     assert not (tmp_path / "f.onnx").exists()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("form", ["reference", "lstm"])
 def test_the_number_of_robots_can_stay_open(form: str, tmp_path: Path) -> None:
     torch.manual_seed(0)

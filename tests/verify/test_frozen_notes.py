@@ -127,7 +127,7 @@ def told_by_the_check(env: Pose, actor: ExportableActor) -> list[tuple[FindingKi
 # -- one judgement ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix
 @KINDS
 def test_a_change_that_nothing_depends_on_is_not_mentioned_where_the_file_agrees(kind, tmp_path: Path, capsys):
     env, actor = kind(), make_actor(4)
@@ -155,7 +155,7 @@ def test_where_the_file_differs_it_is_not_blamed(kind, tmp_path: Path, capsys):
     assert line.endswith("at step 0: register it as an Input or Memory.")
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix
 @KINDS
 def test_a_change_that_results_depend_on_is_to_be_registered(kind, tmp_path: Path, capsys):
     env, actor = using_position(kind), make_actor(4)

@@ -164,7 +164,7 @@ class ForgetsLastAction(Targets):
         return result
 
 
-@cases(3, Targets, ResetsWhenAsked, AppliesOnce, ManyTargets)
+@cases(1, Targets, ResetsWhenAsked, AppliesOnce, ManyTargets)
 def test_targets_may_be_set_once_a_step(kind, tmp_path: Path, capsys):
     assert verdict(kind(), tmp_path, capsys) == "agrees"
     assert errors(kind()) == []

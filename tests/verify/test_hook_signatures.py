@@ -287,7 +287,7 @@ def run(env: Inlined, folder: Path, before: Callable[[], object] = lambda: None)
     return evaluate(env, env.context_manager(), session, 20, verbose=True, pause_on_failure=False)[0]
 
 
-@pytest.mark.matrix(8)
+@pytest.mark.matrix(4)
 @SIGNATURES
 def test_each_hook_gets_to_its_place(kind, tmp_path: Path):
     assert run(kind(), tmp_path)

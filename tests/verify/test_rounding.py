@@ -42,7 +42,7 @@ def agrees(env: TestEnvironment, actor: ExportableActor, folder: Path, steps: in
     return ok
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(("robot", "steps"), robots())
 def test_a_right_file_agrees(robot: Robot, steps: int, tmp_path: Path):
     export(*robot_and_actor(robot), tmp_path)
@@ -205,7 +205,7 @@ def other_weights(env: PdRobot, actor: Coarse) -> None:
     next(actor.parameters()).data[0] *= -1.0
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix
 @pytest.mark.parametrize("fault", [weaker, swapped, other_weights])
 @pytest.mark.parametrize("robot", [WEAK, STRONG], ids=str)
 def test_a_wrong_file_of_a_coarse_actor_differs(robot, fault, tmp_path: Path, capsys):

@@ -69,7 +69,7 @@ def output(capsys: pytest.CaptureFixture[str]) -> str:
 # -- evaluation -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("make", RESET_BY_THEMSELVES)
 def test_a_file_of_the_middle_of_an_episode_differs_after_the_first_reset(make: Make, tmp_path: Path, capsys):
     env, actor = in_the_middle_of_an_episode(make)
@@ -89,7 +89,7 @@ def test_a_file_with_the_values_of_a_reset_agrees(make: Make, every, tmp_path: P
     assert run(env, session, reset_from_onnx_counter_steps=every)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("make", RESETTABLE)
 def test_an_environment_that_can_be_reset_is_reset_at_the_end_of_an_episode(make: Make, tmp_path: Path, capsys):
     env, actor = in_the_middle_of_an_episode(make)
@@ -140,7 +140,7 @@ class OwnObservationsKept(OwnObservations):
         return self.kept if hasattr(self, "kept") else super().observations_reset()
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("every", [None, 1])
 @pytest.mark.parametrize("make", [OwnObservations, OwnObservationsKept])
 def test_a_start_that_nobody_can_see_is_incomplete_and_not_wrong(make: Make, every, tmp_path: Path, capsys):
@@ -175,7 +175,7 @@ def test_a_memory_that_both_observations_and_actions_write_agrees(make: Make, tm
 # -- values of a reset ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "make",
     [
@@ -195,7 +195,7 @@ def test_values_are_those_before_the_first_observations(make: Make, tmp_path: Pa
     np.testing.assert_array_equal(starts["filtered"], np.full((1, 2), 0.25, np.float32))
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("make", [Walking, without_hooks(Walking), Resettable, GymReacher])
 def test_an_export_leaves_everything_as_it_was(make: Make, tmp_path: Path):
     env, actor = in_the_middle_of_an_episode(make)
@@ -254,7 +254,7 @@ def test_a_strict_export_of_the_middle_of_an_episode_is_refused(make: Make, tmp_
     assert not list(tmp_path.glob("*.onnx"))
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("make", [Walking, without_hooks(Cached), GymReacher, Resettable])
 def test_a_strict_export_with_the_values_of_a_reset_is_not(make: Make, tmp_path: Path):
     env, actor = in_the_middle_of_an_episode(make)

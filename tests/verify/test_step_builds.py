@@ -106,7 +106,7 @@ class WeakensAndRestores(Writing):
         self.legs.torque.copy_(self.strong)
 
 
-@cases(2, ClearsAfterMove, ClearsAtEnd, ClearsByNewTensor, ClearsAfterMoveInPlace)
+@cases(1, ClearsAfterMove, ClearsAtEnd, ClearsByNewTensor, ClearsAfterMoveInPlace)
 def test_an_output_may_be_cleared_after_the_simulator_has_moved(kind, tmp_path: Path, capsys):
     assert verdict(kind(Legs(Kind.PLAIN)), tmp_path, capsys) == "agrees"
     assert errors(kind(Legs(Kind.PLAIN))) == []
@@ -165,7 +165,7 @@ class MovesOnceMore(Writing):
         self.legs.move()
 
 
-@cases(2, RewardsWrittenTorque, RewardsTorque, LogsTorqueInLoop, EstimatesTorqueFirst)
+@cases(1, RewardsWrittenTorque, RewardsTorque, LogsTorqueInLoop, EstimatesTorqueFirst)
 def test_a_torque_law_may_be_called_for_a_reward(kind, tmp_path: Path, capsys):
     assert verdict(kind(Legs(Kind.PLAIN)), tmp_path, capsys) == "agrees"
     assert errors(kind(Legs(Kind.PLAIN))) == []

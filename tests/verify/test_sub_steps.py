@@ -41,7 +41,7 @@ def errors(env: Unhooked) -> list[str]:
     return [str(item) for item in check(env, make_actor(NUM_OBSERVATIONS)).errors]
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(("build", "kind"), cases(RIGHT))
 def test_a_right_file_agrees_at_every_sub_step(build: Build, kind: Kind, tmp_path: Path, capsys):
     env = build(Legs(kind))
@@ -49,7 +49,7 @@ def test_a_right_file_agrees_at_every_sub_step(build: Build, kind: Kind, tmp_pat
     assert errors(build(Legs(kind))) == []
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(("build", "kind"), cases(WRONG))
 def test_a_file_that_is_wrong_inside_of_a_step_is_not_green(build: Build, kind: Kind, tmp_path: Path, capsys):
     env = build(Legs(kind))
