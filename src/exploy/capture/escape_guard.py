@@ -16,7 +16,7 @@ from exploy.capture.recording import Recording, data_dependent_message, is_about
 from exploy.capture.row_operations import Rows
 from exploy.errors import DataDependentError
 from exploy.live.called_function import torch_function_instead
-from exploy.live.geometry import has_memory
+from exploy.live.geometry import Geometry, has_memory
 from exploy.live.location import UNKNOWN, calling_frame, calling_line
 from exploy.live.snapshot import Snapshot
 
@@ -113,7 +113,7 @@ class EscapeGuard(TorchFunctionMode):
         self._protect(tensors)
         if name == "__deepcopy__":
             return args[0].clone()
-        if _is_data_setter(func) and self._depend_on_arguments(tensors):
+        if _replaces_memory(func, args) and self._depend_on_arguments(tensors):
             self.refuse(
                 "the memory of a tensor is replaced by assigning to .data, which a recording cannot see. Write the "
                 "values with tensor.copy_(value), or assign the new tensor to the attribute."
@@ -241,8 +241,11 @@ def _stack(data: Any) -> torch.Tensor:
     return data if isinstance(data, torch.Tensor) else torch.tensor(data)
 
 
-def _is_data_setter(func: Callable[..., Any]) -> bool:
-    return bool(func == torch.Tensor.data.__set__)  # type: ignore[attr-defined]
+def _replaces_memory(func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether a call sets `.data` to other memory; `x.data += 1` sets it to the same."""
+    if func != torch.Tensor.data.__set__:  # type: ignore[attr-defined]
+        return False
+    return not Geometry.of(args[0]).same_place(Geometry.of(args[1]))
 
 
 def _is_converted(result: Any, tensors: list[torch.Tensor]) -> bool:

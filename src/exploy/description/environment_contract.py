@@ -1,6 +1,5 @@
 """The contract of a file that was exported from an environment."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from exploy.contract import (
     terms_of,
 )
 from exploy.contract.declared_stop import with_on_stop
+from exploy.contract.limits import MAX_SECONDS, MIN_SECONDS
 from exploy.description.port_semantics import with_semantics
 from exploy.description.provenance import provenance_of
 from exploy.environment.exportable_environment import ExportableEnvironment
@@ -95,13 +95,13 @@ def _width(interface: Interface, name: str) -> int | str | None:
 
 
 def _sim_dt(metadata: dict[str, Any]) -> float | None:
-    """Seconds between two simulation steps, if the environment's metadata has a positive number for it; else None."""
+    """Seconds between two simulation steps, if the environment's metadata has a number that may be one; else None."""
     for key, seconds in (("sim_dt", float), ("update_rate", lambda rate: 1 / float(rate))):
         try:
             value = seconds(metadata[key])
         except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):
             continue
-        if math.isfinite(value) and value > 0 and not isinstance(metadata[key], bool):
+        if MIN_SECONDS <= value <= MAX_SECONDS and not isinstance(metadata[key], bool):
             return value
     return None
 
