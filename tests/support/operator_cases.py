@@ -391,6 +391,10 @@ def _indexing() -> Iterator[Case]:
         "scatter_reduce mean": (lambda x, i, v: x.scatter_reduce(1, i, v, "mean"), (table[:3], rows, grid(3, 2))),
         "scatter_reduce amax": (lambda x, i, v: x.scatter_reduce(1, i, v, "amax"), (table[:3], rows, grid(3, 2))),
         "scatter_reduce prod": (lambda x, i, v: x.scatter_reduce(1, i, v, "prod"), (table[:3], rows, grid(3, 2))),
+        "scatter_reduce mean of integers": (
+            lambda x, i, v: x.scatter_reduce(1, i, v, "mean"),
+            (grid(3, 4, dtype=torch.int64), rows, grid(3, 2, seed=4, dtype=torch.int64)),
+        ),
         "scatter_reduce mean alone": (
             lambda x, i, v: x.scatter_reduce(1, i, v, "mean", include_self=False),
             (table[:3], torch.tensor([[0, 0], [2, 3], [1, 1]]), grid(3, 2)),

@@ -76,7 +76,10 @@ class Corners(Policy):
         largest, place = x.max(dim=-1, keepdim=True)
         spread = torch.sort(x, dim=-1, descending=True).values.cumprod(-1)
         inverse = torch.linalg.inv(torch.diag_embed(x) + 1)
-        return (torch.cat([torch.atan2(x, x.flip(-1)), largest * place, spread, inverse.sum(-1)], -1),), ()
+        x = x.clone()
+        x[:, :2].copy_(x[:, 2:3])
+        parts = [torch.atan2(x, x.flip(-1)), largest * place, spread, inverse.sum(-1), x + x.argmax()]
+        return (torch.cat(parts, -1),), ()
 
 
 def test_forms_work_for_any_number_of_robots(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def _arg_extreme(search: Callable[..., torch.Tensor], x: torch.Tensor, dim: int 
     if not x.is_floating_point():
         return NotImplemented
     if dim is None:
-        x, dim = x.flatten(), 0
+        x, dim = x.reshape(-1), 0
     is_nan = x.isnan().to(torch.float32)
     return torch.where(
         torch.amax(is_nan, [dim], keepdim) > 0, torch.argmax(is_nan, dim, keepdim), search(x, dim, keepdim)
@@ -147,7 +147,7 @@ def median_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:
 
 def median_all(x: torch.Tensor) -> Any:
     """The median of all values."""
-    return median_dim(x.flatten(), 0)[0]
+    return median_dim(x.reshape(-1), 0)[0]
 
 
 def _picked(x: torch.Tensor, dim: int, index: int, keepdim: bool) -> torch.Tensor:

@@ -8,10 +8,10 @@ aten = torch.ops.aten
 
 
 def copy(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> Any:
-    """Expand the source first if it is smaller: torch's own form gives a tensor with its shape."""
+    """Give a smaller source the shape of the target first: torch's own form gives a tensor with its shape."""
     if target.shape == source.shape:
         return NotImplemented
-    return aten.copy.default(target, source.expand_as(target))
+    return torch.where(torch.ones_like(target, dtype=torch.bool), source.to(target.dtype), target)
 
 
 def scatter_reduce(
@@ -23,7 +23,9 @@ def scatter_reduce(
     ones = torch.ones_like(source)
     start, count = (x, torch.ones_like(x)) if include_self else (torch.zeros_like(x), torch.zeros_like(x))
     total, count = start.scatter_add(dim, index, source), count.scatter_add(dim, index, ones)
-    return torch.where(count > 0, total / torch.where(count > 0, count, ones.flatten()[:1].reshape(())), x)
+    divisor = count + (count == 0).to(count.dtype)
+    mean = total / divisor if x.is_floating_point() else torch.floor_divide(total, divisor)
+    return torch.where(count == 0, x, mean)
 
 
 FORMS = {
