@@ -18,7 +18,7 @@ from exploy.capture.initial_memory import initial_values
 from exploy.capture.masks import replace_constant_masks, replace_masked_writes
 from exploy.capture.pipeline import Pipeline
 from exploy.capture.pointers import require_no_views_of_pointers
-from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program, ProgramInput, ProgramMemory
+from exploy.capture.program import ACTIONS, FrozenTensor, Program, ProgramInput, ProgramMemory
 from exploy.capture.recording import STAGE, mutated_arguments
 from exploy.capture.sensitivity import Sensitivity
 from exploy.capture.two_rates import OBSERVE, TwoRates, split_rates
@@ -85,6 +85,7 @@ class _Builder:
         recording, pipeline = self.pipeline.recording, self.pipeline
         self._require_constant_shapes()
         written = self._written_by_observations()  # while nodes still are those that were recorded
+        unread_groups = pipeline.unread_groups()
         attr_paths = index_paths(self.roots)
         modules = [value for value in self.roots.values() if isinstance(value, torch.nn.Module)]
         require_no_views_of_pointers(recording)
@@ -93,7 +94,8 @@ class _Builder:
         stored = self._declared(self._located(frozen_tensors(recording, regions, attr_paths, modules)))
         replace_constant_masks(recording)
         after_policy, after_sub_step = pipeline.boundaries[:2]
-        default = {ACTIONS: pipeline.actions, OBSERVATIONS: pipeline.observations, **after_policy.outputs}
+        observations = {name: node for name, node in pipeline.observations.items() if name not in unread_groups}
+        default = {ACTIONS: pipeline.actions, **observations, **after_policy.outputs}
         rates = split_rates(
             recording,
             regions,
@@ -119,10 +121,15 @@ class _Builder:
             frozen=[],
             parameter_names=names,
             dropped_checks=tuple(recording.dropped_checks),
+            observation_outputs=tuple(observations),
+            unread_groups=unread_groups,
         )
         program = program.without_memories(program.unread_memories)
         sensitivity = Sensitivity(program)
         read = [item for item in stored if not item.is_written or sensitivity.depends_on(item)]
+        if unread_groups:
+            used = program.used_buffers
+            read = [item for item in read if item.buffers & used or item.is_read_by_python]
         return dataclasses.replace(
             program,
             frozen=[item for item in read if not item.is_weight or item.is_written],

@@ -17,7 +17,6 @@ from exploy.capture.recording import STAGE, WHERE
 from exploy.live.location import UNKNOWN
 
 ACTIONS = "actions"
-OBSERVATIONS = "obs"
 _RANDOM_WHILE_TRAINING = ("lstm", "gru", "rnn_tanh", "rnn_relu", "scaled_dot_product_attention")
 
 
@@ -117,6 +116,8 @@ class Program:
     The module takes the values of `inputs`, then of `memories`. It returns the values of `policy_step_outputs`, then of
     `sub_step_outputs`. `batch_axes` maps inputs and memories to the axis along which they may have any size.
     `dropped_checks` are the lines of user code that check values and raise or print, which the module does not.
+    `observation_outputs` are the outputs with observations. `unread_groups` are the groups of observations that the
+    actor does not read; the module does not return them.
     """
 
     module: fx.GraphModule
@@ -129,6 +130,8 @@ class Program:
     parameter_names: dict[str, str] = field(default_factory=dict)
     batch_axes: dict[str, int] = field(default_factory=dict)
     dropped_checks: tuple[str, ...] = ()
+    observation_outputs: tuple[str, ...] = ()
+    unread_groups: tuple[str, ...] = ()
 
     @property
     def frozen_and_weights(self) -> list[FrozenTensor]:
@@ -168,6 +171,11 @@ class Program:
         """Names of the inputs and memories that a result depends on, in the order of the module's arguments."""
         used = {name for step in self.sources for sources in step.values() for name in sources.inputs}
         return [name for name in self.input_names if name in used]
+
+    @property
+    def used_buffers(self) -> frozenset[str]:
+        """Names of the buffers of the module that a result depends on."""
+        return frozenset(name for step in self.sources for sources in step.values() for name in sources.buffers)
 
     @property
     def sub_step_inputs(self) -> dict[str, list[str]]:

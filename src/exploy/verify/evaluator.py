@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from exploy.environment.context_manager import ContextManager
-from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.exportable_environment import ExportableEnvironment, Observations
 from exploy.errors import InvalidEnvironmentError
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.verify.closed_loop import ClosedLoop, RunLength, has_terminal
@@ -36,7 +36,7 @@ def evaluate(
     num_episodes: int | None = None,
     max_episode_steps: int | None = None,
     allow_uncompared: Collection[str] = (),
-) -> tuple[bool, torch.Tensor]:
+) -> tuple[bool, Observations]:
     """Step environment and file side by side, and compare observations, actions, outputs and memories.
 
     Everything is compared at every rate at which the file computes it. Sub-steps are seen by the hooks given to
@@ -94,7 +94,7 @@ class Evaluation:
     """The comparisons of an evaluation, the last observations, and how many policy steps were made."""
 
     tally: Tally
-    observations: torch.Tensor
+    observations: Observations
     steps: int
 
 
