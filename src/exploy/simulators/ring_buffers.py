@@ -38,7 +38,7 @@ class ShiftingBuffer:
         """
         if self._buffer is None:
             raise RuntimeError("The buffer is empty: append() comes first.")
-        return self._buffer.clone().transpose(0, 1)
+        return _frames(self)
 
     def __getitem__(self: Any, key: torch.Tensor | int) -> torch.Tensor:
         """The frames of some steps ago, one number of steps per row; the oldest one where there are fewer.
@@ -65,7 +65,7 @@ class ShiftingBufferOfIsaacLab2:
     @property
     def buffer(self: Any) -> torch.Tensor:
         """All frames from the oldest to the newest, with the batch first."""
-        return self._buffer.clone().transpose(0, 1)
+        return _frames(self)
 
     def __getitem__(self: Any, key: torch.Tensor) -> torch.Tensor:
         """The frames of some steps ago, one number of steps per row; the oldest one where there are fewer.
@@ -141,6 +141,11 @@ def _frame(buffer: Any, data: torch.Tensor) -> torch.Tensor:
     if data.shape[0] != buffer.batch_size:
         raise ValueError(f"The buffer has {buffer.batch_size} rows, but the frame has {data.shape[0]}.")
     return data.to(buffer.device)
+
+
+def _frames(buffer: Any) -> torch.Tensor:
+    frames: torch.Tensor = buffer._buffer.clone()
+    return frames.transpose(0, 1)
 
 
 def _frames_of(buffer: Any, lags: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:

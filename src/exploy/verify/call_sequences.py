@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_iter, tree_map_only
 
 from exploy.capture.perturbation import around
 from exploy.environment.substitutes import Substitute
-from exploy.live.geometry import has_memory
+from exploy.live.geometry import Geometry, has_memory
 from exploy.live.object_graph import is_a, walk
 from exploy.live.substituted import substituted
 from exploy.verify.watched_calls import WatchedCall, functions_of
@@ -48,9 +48,14 @@ class Subject:
         return [] if owner is None else [item for _, item in walk(self.roots, closures=True) if is_a(item, owner)]
 
     def sequence(self, generator: torch.Generator) -> list[WatchedCall]:
-        """The watched calls, then some of them and calls of `random_call` in random order."""
-        calls, item = list(self.calls), self.substitute
-        while len(calls) < _CALLS_OF_A_SEQUENCE:
+        """The watched calls, then others in random order."""
+        missing = _CALLS_OF_A_SEQUENCE - len(self.calls)
+        return [*self.calls, *self.random_calls(missing, generator)]
+
+    def random_calls(self, count: int, generator: torch.Generator) -> list[WatchedCall]:
+        """Some of the watched calls, and calls of `random_call`, in random order."""
+        calls, item = [], self.substitute
+        for _ in range(count):
             call = self.calls[_chosen(len(self.calls), generator)]
             if item.random_call is not None and _chosen(2, generator):
                 name, *args = item.random_call(call.receiver, generator)
@@ -85,12 +90,19 @@ def with_random_arguments(call: WatchedCall, generator: torch.Generator) -> Watc
 def varied(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Random values around those of a tensor. Rows of length 1, such as quaternions, get any direction and keep it."""
     value = around(tensor, generator).to(tensor.device)
-    if not value.is_floating_point() or value.dim() == 0 or value.shape[-1] < 2:
+    if not value.is_floating_point() or value.dim() == 0:
         return value
-    lengths = torch.linalg.vector_norm(tensor.double(), dim=-1, keepdim=True)
     directions = torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value)
     directions = directions / torch.linalg.vector_norm(directions, dim=-1, keepdim=True)
-    return torch.where((lengths - 1).abs() < 1e-4, directions, value)
+    return torch.where(_is_direction(tensor), directions, value)
+
+
+def _is_direction(tensor: torch.Tensor) -> torch.Tensor:
+    """Whether each row has length 1; one number is no direction."""
+    if tensor.dim() == 0 or tensor.shape[-1] < 2:
+        return torch.zeros((*tensor.shape[:-1], 1), dtype=torch.bool, device=tensor.device)
+    lengths: torch.Tensor = torch.linalg.vector_norm(tensor.double(), dim=-1, keepdim=True)
+    return (lengths - 1).abs() < 1e-4
 
 
 def read_by_replacement(subject: Subject) -> list[torch.Tensor]:
@@ -109,8 +121,20 @@ def read_by_replacement(subject: Subject) -> list[torch.Tensor]:
                     call.function(*args, **kwargs)
             except Exception:
                 break  # the comparison reports it
-    floats = [item for item in reads.found if item.is_floating_point() and _address(item) not in own]
-    return list({(item.data_ptr(), item.shape, item.stride()): item.detach() for item in floats}.values())
+    return _apart([item.detach() for item in reads.found if item.is_floating_point() and _address(item) not in own])
+
+
+def _apart(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Leave out tensors that share memory with earlier ones, but for directions in them: the quaternion of a pose."""
+    kept: list[torch.Tensor] = []
+    for tensor in tensors:
+        others = [item for item in kept if Geometry.of(item).overlaps(Geometry.of(tensor))]
+        are_directions = bool(_is_direction(tensor).all()) and not any(
+            bool(_is_direction(item).all()) for item in others
+        )
+        if not others or are_directions:
+            kept.append(tensor)
+    return kept
 
 
 class _Reads(TorchFunctionMode):

@@ -94,6 +94,7 @@ def _inside(contract: Contract) -> dict[str, Any]:
     terms = (f"{term.name} [{term.start}:{term.stop}]" for term in contract.observation_terms)
     inside: dict[str, Any] = {f"memory {memory.name}": _start(memory) for memory in contract.memories}
     inside |= {f"constant {frozen.name}": frozen.sha256[:12] for frozen in contract.frozen}
+    inside |= {f"substitute for {item.original}": item.replacement for item in contract.substitutes or ()}
     inside |= {f"version of {name}": version for name, version in made.versions.items()}
     inside["observation"] = tuple(terms)
     inside["model source"] = dict(made.model_source) or None

@@ -1,6 +1,6 @@
 """Runs a replacement beside its original on random data, and compares results and state."""
 
-from collections.abc import Iterable
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -37,12 +37,34 @@ class Trial:
 
 
 @dataclass
+class _Start:
+    """The state in which a sequence of calls starts: other values of tensors, and calls of the original before it."""
+
+    values: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+    calls: list[WatchedCall] = field(default_factory=list)
+
+    def make(self) -> None:
+        """Change the state of the live objects. An error ends the calls."""
+        with torch.inference_mode():  # allows writing to inference tensors and to others
+            for tensor, value in self.values:
+                tensor.copy_(value)
+        with contextlib.suppress(Exception):
+            for call in self.calls:
+                args, kwargs = call.copied_arguments()
+                call.function(*args, **kwargs)
+
+
+@dataclass
 class _Run:
-    """What a sequence of calls has returned and written to its arguments, what it left, and the error that ended it."""
+    """What a sequence of calls has returned and written to its arguments, what it left, and the error that ended it.
+
+    `visible` is the number of calls whose effect was seen: they returned something, or changed arguments or state.
+    """
 
     results: list[Values] = field(default_factory=list)
     state: Values = field(default_factory=dict)
     error: Exception | None = None
+    visible: int = 0
 
 
 def try_substitute(substitute: Substitute, calls: list[WatchedCall]) -> Trial:
@@ -62,7 +84,11 @@ def try_substitute(substitute: Substitute, calls: list[WatchedCall]) -> Trial:
     trial, generator = Trial(substitute), torch.Generator().manual_seed(0)
     errors = [error for subject in subjects_of(substitute, calls) for error in _try(subject, generator, trial)]
     if not trial.comparisons:
-        reason = f"the original raised {type(errors[0]).__name__} ({errors[0]})" if errors else "it has no results"
+        reason = (
+            f"the original raised {type(errors[0]).__name__} ({errors[0]})"
+            if errors
+            else "it returns nothing, and changes nothing that can be seen"
+        )
         pair = substitute.pairs[0]
         raise SubstituteError(
             f"{definition(pair.replacement)}: {substitute.replacement_name} could not be compared with "
@@ -79,11 +105,13 @@ def _try(subject: Subject, generator: torch.Generator, trial: Trial) -> list[Exc
         read = read_by_replacement(subject)
         snapshot.restore()
         for sequence in range(_SEQUENCES):
-            calls, state = subject.sequence(generator), []
+            calls, start = subject.sequence(generator), _Start()
             if sequence > 0:
                 calls = [with_random_arguments(call, generator) for call in calls]
-                state = [(tensor, varied(tensor, generator)) for tensor in read]
-            expected, got = (_run(subject, calls, state, snapshot, is_replaced) for is_replaced in (False, True))
+                start.values = [(tensor, varied(tensor, generator)) for tensor in read]
+                earlier = subject.random_calls(sequence, generator)
+                start.calls = [with_random_arguments(call, generator) for call in earlier]
+            expected, got = (_run(subject, calls, start, snapshot, is_replaced) for is_replaced in (False, True))
             _compare(subject, calls, expected, got, trial)
             errors += [expected.error] if expected.error is not None else []
     return errors
@@ -92,18 +120,18 @@ def _try(subject: Subject, generator: torch.Generator, trial: Trial) -> list[Exc
 def _run(
     subject: Subject,
     calls: list[WatchedCall],
-    state: Iterable[tuple[torch.Tensor, torch.Tensor]],
+    start: "_Start",
     snapshot: Snapshot,
     is_replaced: bool,
 ) -> _Run:
     run, item = _Run(), subject.substitute
     snapshot.restore()
-    with torch.inference_mode():  # allows writing to inference tensors and to others
-        for tensor, value in state:
-            tensor.copy_(value)
+    start.make()
+    before = _state(subject.roots)
     with substituted([item] if is_replaced else [], among=subject.instances):
         for call in calls:
             args, kwargs = call.copied_arguments()
+            given = _tensors_among(args, kwargs)
             try:
                 if item.prepare is not None:
                     item.prepare(*args, **kwargs)
@@ -111,11 +139,28 @@ def _run(
             except Exception as error:
                 run.error = error
                 break
-            given = [cpu_copy(value) for value in tree_iter((args, kwargs)) if isinstance(value, torch.Tensor)]
-            values = {f"argument {index}": value for index, value in enumerate(given)}
-            run.results.append(_values_of("result", result, subject) | values)
+            returned, left = _values_of("result", result, subject), _tensors_among(args, kwargs)
+            run.results.append(returned | left)
+            run.visible += bool(returned) or _has_changed(given, left)
     run.state = _state(subject.roots)
+    if _has_changed(before, run.state):
+        run.visible = len(run.results)
     return run
+
+
+def _tensors_among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Values:
+    tensors = [cpu_copy(value) for value in tree_iter((args, kwargs)) if isinstance(value, torch.Tensor)]
+    return {f"argument {index}": value for index, value in enumerate(tensors)}
+
+
+def _has_changed(before: Values, after: Values) -> bool:
+    return any(path not in before or not _is_equal(before[path], value) for path, value in after.items())
+
+
+def _is_equal(one: Any, two: Any) -> bool:
+    if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor):
+        return torch.equal(one, two)
+    return same_value(one, two)
 
 
 def _values_of(label: str, result: Any, subject: Subject) -> Values:
@@ -152,7 +197,7 @@ def _compare(subject: Subject, calls: list[WatchedCall], expected: _Run, got: _R
             _refuse(subject, f"it returned {', '.join(two) or None}, expected {', '.join(one) or None}", calls[index])
         for label, value in one.items():
             _require_same(subject, f"{label} in call {index} of a sequence", value, two[label], trial, calls[index])
-    trial.comparisons += sum(map(bool, expected.results))
+    trial.comparisons += expected.visible
     if expected.error is None and got.error is None:
         for path in (path for path in expected.state if path in got.state):
             _require_same(subject, f"{path} after a sequence of calls", expected.state[path], got.state[path], trial)
