@@ -60,5 +60,12 @@ $(VENV)-%/.ready: pyproject.toml requirements/%.txt
 	$(VENV)-$*/bin/python -m pip install --no-deps --ignore-requires-python --requirement requirements/$*.txt
 	touch $@
 
+# The sources of Isaac Lab 2.3, which runs in Isaac Sim only; single files of it run alone.
+$(VENV)-isaaclab/isaaclab-2.3: $(VENV)-isaaclab/.ready
+	$(VENV)-isaaclab/bin/python -m pip install --no-deps --target $@ isaaclab==2.3.2
+	touch $@
+
+test-isaaclab: $(VENV)-isaaclab/isaaclab-2.3
+
 clean:
 	rm -rf $(VENV) $(VENV)-mjlab $(VENV)-isaaclab .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
