@@ -1,0 +1,97 @@
+"""The adapter of mjlab's environments."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from exploy.environment.substitutes import Substitute
+from exploy.errors import SensorBiasWarning
+from exploy.simulators.manager_based.environment import ManagerBasedEnvironment
+from exploy.simulators.manager_based.interface_names import name_part
+from exploy.simulators.manager_based.memories import buffers
+from exploy.simulators.manager_based.robot_ports import RobotPort
+from exploy.simulators.mjlab.commands import command_ports
+from exploy.simulators.mjlab.robots import frame_ports, joint_ports, target_ports, velocity_ports
+from exploy.simulators.mjlab.sensors import sensor_ports
+from exploy.simulators.mjlab_substitutes import mjlab_substitutes
+
+_BIAS = "encoder_bias"
+
+
+class MjlabEnvironment(ManagerBasedEnvironment):
+    """A `ManagerBasedRlEnv` of mjlab 1.6, with all components registered.
+
+    Args:
+        env: The environment, with one robot (`cfg.scene.num_envs = 1`).
+        groups: The groups of observations that the policy reads: `obs_groups["actor"]` of the runner's configuration.
+        clip_actions: `clip_actions` of the runner's configuration.
+
+    Raises:
+        InvalidEnvironmentError: If there are several robots, a group does not exist, or a delay is random.
+        CaptureError: If the observation or action code cannot be captured; the message names the line.
+
+    Example:
+        >>> env = MjlabEnvironment(ManagerBasedRlEnv(cfg, device="cpu"))
+        >>> exploy.export(env, actor, "policy.onnx")
+    """
+
+    def __init__(self, env: Any, groups: Sequence[str] = ("actor",), clip_actions: float | None = None):
+        env = env.unwrapped
+        super().__init__(env, groups, clip_actions)
+        _warn_of_biases(env)
+
+    @property
+    def sim_dt(self) -> float:
+        """The time of a simulation step in seconds."""
+        return float(self.env.physics_dt)
+
+    def base_names(self) -> dict[str, str]:
+        """The first body of each articulation."""
+        return {
+            name_part(name): entity.body_names[0]
+            for name, entity in self.env.scene.entities.items()
+            if entity.is_articulated
+        }
+
+    def robot_ports(self) -> Iterator[RobotPort]:
+        """Joints, bodies, sensors and commands, and the targets of actuators."""
+        env = self.env
+        for name, entity in env.scene.entities.items():
+            if entity.is_articulated:
+                yield from joint_ports(name, entity, env.sim)
+            yield from frame_ports(name, entity, env.sim)
+            yield from velocity_ports(name, entity)
+            if entity.is_actuated:
+                yield from target_ports(name, entity, env.sim)
+        yield from sensor_ports(env)
+        yield from command_ports(env.command_manager)
+
+    def substitutes(self) -> list[Substitute]:
+        """Those for ring buffers, if an observation has a history or a delay."""
+        manager, groups = self.env.observation_manager, self._groups
+        delays = list(buffers(manager, "_group_obs_term_delay_buffer", groups))
+        histories = list(buffers(manager, "_group_obs_term_history_buffer", groups))
+        ring, lags = mjlab_substitutes()
+        return [*([ring] if delays or histories else []), *([lags] if delays else [])]
+
+    def sensor_faults(self) -> list[tuple[Any, str]]:
+        """The biases of encoders."""
+        return [(entity.data, _BIAS) for entity in self.env.scene.entities.values() if entity.is_articulated]
+
+
+def _warn_of_biases(env: Any) -> None:
+    biased = {
+        name: float(entity.data.encoder_bias.abs().max())
+        for name, entity in env.scene.entities.items()
+        if entity.is_articulated and entity.data.encoder_bias.any()
+    }
+    if biased:
+        events = [name for names in env.event_manager.active_terms.values() for name in names if _BIAS in name]
+        made_by = f" (the event {', '.join(events)})" if events else ""
+        sizes = ", ".join(f"{name} up to {size:.3g}" for name, size in biased.items())
+        warnings.warn(
+            f"Simulated biases of encoders{made_by} are left out, because the robot has its own: {sizes}. They are "
+            "zero while exploy runs the environment, in evaluations too, and are then put back.",
+            SensorBiasWarning,
+            stacklevel=3,
+        )
