@@ -85,13 +85,16 @@ def _warn_of_biases(env: Any) -> None:
         for name, entity in env.scene.entities.items()
         if entity.is_articulated and entity.data.encoder_bias.any()
     }
-    if biased:
-        events = [name for names in env.event_manager.active_terms.values() for name in names if _BIAS in name]
-        made_by = f" (the event {', '.join(events)})" if events else ""
-        sizes = ", ".join(f"{name} up to {size:.3g}" for name, size in biased.items())
-        warnings.warn(
-            f"Simulated biases of encoders{made_by} are left out, because the robot has its own: {sizes}. They are "
-            "zero while exploy runs the environment, in evaluations too, and are then put back.",
-            SensorBiasWarning,
-            stacklevel=3,
-        )
+    manager = env.event_manager
+    named = {name: manager.get_term_cfg(name) for names in manager.active_terms.values() for name in names}
+    events = [f"{name} ({cfg.mode})" for name, cfg in named.items() if getattr(cfg.func, "__name__", "") == _BIAS]
+    if not biased and not events:
+        return
+    sizes = [f"{name} has up to {size:.3g} now" for name, size in biased.items()]
+    warnings.warn(
+        "Simulated biases of encoders are left out, because the robot's own differ: "
+        f"{'; '.join([*(f'event {event}' for event in events), *sizes])}. They are zero while exploy runs the "
+        "environment, in evaluations too, and are then put back.",
+        SensorBiasWarning,
+        stacklevel=3,
+    )
