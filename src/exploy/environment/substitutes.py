@@ -182,14 +182,14 @@ def _require_conversions(original: type, from_original: Conversion | None, to_or
 def _require_arguments(original: types.FunctionType, replacement: types.FunctionType) -> None:
     """Check that the replacement can be called with the positional arguments of the original."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(original, follow_wrapped=False).parameters.values()
+    parameters = inspect.signature(original).parameters.values()
     needed = [item for item in parameters if item.kind in kinds and item.default is inspect.Parameter.empty]
     try:
-        inspect.signature(replacement, follow_wrapped=False).bind(*needed)
+        inspect.signature(replacement).bind(*needed)
     except TypeError as error:
         raise ComponentError(
             f"{_qualified(replacement)} cannot be called like {_qualified(original)}"
-            f"{inspect.signature(original, follow_wrapped=False)}: {error}. Give it the same arguments."
+            f"{inspect.signature(original)}: {error}. Give it the same arguments."
         ) from error
 
 

@@ -4,6 +4,8 @@ import importlib
 import importlib.util
 from typing import Any
 
+import torch
+
 from exploy.environment.substitutes import Substitute, substitute
 from exploy.simulators.articulation_data import TorchArticulationData, outdate
 from exploy.simulators.ring_buffers import (
@@ -30,8 +32,22 @@ def isaaclab_substitutes() -> list[Substitute]:
     found = buffer_substitutes(importlib.import_module("isaaclab.utils.buffers"))
     if importlib.util.find_spec("isaaclab_newton") is not None:
         data = importlib.import_module("isaaclab_newton.assets.articulation.articulation_data")
+        actuators = importlib.import_module("isaaclab.actuators.actuator_collection")
+        found.append(substitute(actuators.ActuatorTargetCommand._set_index, set_index))
         found.append(substitute(data.ArticulationData, TorchArticulationData, prepare=outdate))
     return found
+
+
+def set_index(
+    command: Any, command_name: str, target_buffer: Any, value: Any, env_ids: Any, joint_ids: Any, full_data: bool
+) -> None:
+    """Write commands for some joints of some robots, as `ActuatorTargetCommand` of Isaac Lab 3 does with a kernel."""
+    collection, warp = command._collection, importlib.import_module("warp")
+    rows, columns = collection._control.resolve_env_ids(env_ids), collection._control.resolve_joint_ids(joint_ids)
+    at = (warp.to_torch(rows).long()[:, None], warp.to_torch(columns).long())
+    values = value if isinstance(value, torch.Tensor) else warp.to_torch(value)
+    getattr(command, command_name).torch[at] = values[at] if full_data else values
+    collection._control.stage_user_command(command_name, collection, rows, columns, None, None)
 
 
 def buffer_substitutes(buffers: Any) -> list[Substitute]:
