@@ -233,7 +233,7 @@ class NotCounting(Shifting):
 @pytest.mark.parametrize(
     ("replacement", "message"),
     [
-        (TooFar, r"\(in ago\): .*TooFar does not do what .*Ring does \(.*\(in ago\)\), ago: result in call 1"),
+        (TooFar, r"\(in ago\): .*TooFar does not do what .*Ring does in ago \(.*\(in ago\)\): result in call 1.*push"),
         (NotCounting, r"self.newest after a sequence of calls is 3, expected \d"),
     ],
 )

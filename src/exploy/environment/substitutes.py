@@ -38,6 +38,7 @@ class Substitute:
         to_original: Converts it back.
         prepare: Called before each compared call, with its arguments.
         random_call: Makes up calls to compare.
+        unread: Attributes that need not be the same, because no result depends on them.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Substitute:
     to_original: Conversion | None = None
     prepare: Callable[..., object] | None = None
     random_call: RandomCall | None = None
+    unread: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.replacement_name} for {self.name}"
@@ -65,6 +67,7 @@ def substitute(
     to_original: Conversion | None = None,
     prepare: Callable[..., object] | None = None,
     random_call: RandomCall | None = None,
+    unread: tuple[str, ...] = (),
 ) -> Substitute:
     """Name code that can be captured and that stands for code that cannot.
 
@@ -86,6 +89,8 @@ def substitute(
         random_call: For a class, a function of an instance and a `torch.Generator` that returns a call to compare: the
             name of a method, property or operator, and its arguments. Such calls are made between those that the
             environment makes.
+        unread: Names of attributes whose values may differ afterwards, because no result depends on them, such as
+            frames of a buffer that a reset has made invalid.
 
     Raises:
         ComponentError: If the original or the replacement is not of these kinds, or they do not fit.
@@ -104,7 +109,7 @@ def substitute(
         owner = None
     name = _qualified(original if owner is not None else pairs[0].original)
     replacement_name = _qualified(replacement if owner is not None else pairs[0].replacement)
-    return Substitute(name, replacement_name, pairs, owner, from_original, to_original, prepare, random_call)
+    return Substitute(name, replacement_name, pairs, owner, from_original, to_original, prepare, random_call, unread)
 
 
 def require_no_overlap(substitutes: Iterable[Substitute], added: Substitute) -> None:
@@ -177,14 +182,14 @@ def _require_conversions(original: type, from_original: Conversion | None, to_or
 def _require_arguments(original: types.FunctionType, replacement: types.FunctionType) -> None:
     """Check that the replacement can be called with the positional arguments of the original."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(original, follow_wrapped=False).parameters.values()
+    parameters = inspect.signature(original).parameters.values()
     needed = [item for item in parameters if item.kind in kinds and item.default is inspect.Parameter.empty]
     try:
-        inspect.signature(replacement, follow_wrapped=False).bind(*needed)
+        inspect.signature(replacement).bind(*needed)
     except TypeError as error:
         raise ComponentError(
             f"{_qualified(replacement)} cannot be called like {_qualified(original)}"
-            f"{inspect.signature(original, follow_wrapped=False)}: {error}. Give it the same arguments."
+            f"{inspect.signature(original)}: {error}. Give it the same arguments."
         ) from error
 
 

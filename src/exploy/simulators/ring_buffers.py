@@ -105,6 +105,87 @@ class FillingBuffer:
         self._num_pushes += 1
 
 
+class ShiftingDelay:
+    """`DelayBuffer` of Isaac Lab 3, whose ring is not where it was at the last reset.
+
+    A reset also forgets the frames, which nothing can read then, so that episodes start alike.
+    """
+
+    def compute(self: Any, data: torch.Tensor, *, update_history: bool = True) -> torch.Tensor:
+        """The frames of some steps ago; the oldest one where there are fewer. The data are a new frame, if wanted.
+
+        Raises:
+            ValueError: If the batch size or the shape is another one.
+        """
+        frame = _frame(self, data)
+        if self._buffer is None:
+            if not update_history:
+                return frame.clone()
+            shape = (self.history_length + 1, *frame.shape)
+            self._buffer = torch.zeros(shape, dtype=frame.dtype, device=frame.device)
+        if frame.shape != self._buffer.shape[1:]:
+            raise ValueError(f"A frame has the shape {tuple(self._buffer.shape[1:])}, got {tuple(frame.shape)}.")
+        frame = frame.to(self._buffer.dtype)
+        if not update_history:
+            has_frame = (self._num_pushes > 0).view(-1, *[1] * (frame.dim() - 1))
+            return torch.where(has_frame, _delayed(self, (self._num_pushes - 1).clamp_min(0)), frame)
+        if self._hold_prob is not None and self._hold_prob < 1:
+            self._time_lags.copy_(_drawn_lags(self))
+        self._buffer.copy_(torch.cat((self._buffer[1:], frame.unsqueeze(0))))
+        result = _delayed(self, self._num_pushes)
+        self._num_pushes.add_(1)
+        self._write_index.add_(1).remainder_(self.history_length + 1)
+        return result
+
+    def reset(self: Any, batch_ids: Any = None) -> None:
+        """Forget the frames of some rows, or of all, and draw their delays anew if they are drawn."""
+        rows = slice(None) if batch_ids is None else batch_ids
+        self._num_pushes[rows] = 0
+        if self._buffer is not None:
+            self._buffer[:, rows] = 0
+        if self._hold_prob is not None:
+            shape, options = self._time_lags[rows].shape, {"dtype": self._time_lags.dtype, "device": self.device}
+            self._time_lags[rows] = torch.randint(self._min_lag, self.history_length + 1, shape, **options)
+
+
+def _delayed(delay: Any, most: torch.Tensor) -> torch.Tensor:
+    frames: torch.Tensor = delay._buffer[
+        delay.history_length - torch.minimum(delay._time_lags, most), delay._ALL_INDICES
+    ]
+    return frames
+
+
+def _drawn_lags(delay: Any) -> torch.Tensor:
+    """The delays of the next step, without a random number where there is only one delay to draw."""
+    if delay._min_lag == delay.history_length:
+        return torch.full_like(delay._time_lags, delay._min_lag)
+    options = {"dtype": delay._time_lags.dtype, "device": delay.device}
+    lags = torch.randint(delay._min_lag, delay.history_length + 1, (delay.batch_size,), **options)
+    if delay._hold_prob == 0:
+        return lags
+    return torch.where(torch.rand(delay.batch_size, device=delay.device) >= delay._hold_prob, lags, delay._time_lags)
+
+
+def delay_in_order_of_time(delay: Any) -> None:
+    """Turn the ring of a delay until its newest frame is the last one."""
+    if delay._buffer is not None:
+        delay._buffer.copy_(delay._buffer.roll(-int(delay._write_index), 0))
+
+
+def delay_as_ring(delay: Any) -> None:
+    """Turn the frames of a delay back, so that the next frame goes to where its index says."""
+    if delay._buffer is not None:
+        delay._buffer.copy_(delay._buffer.roll(int(delay._write_index), 0))
+
+
+def random_call_of_delay(delay: Any, generator: torch.Generator) -> tuple[Any, ...]:
+    """A call of a delay with random data: a frame, or a reset of some rows."""
+    if delay._buffer is None or _chosen(3, generator) == 0:
+        return "reset", _random_rows(delay, generator)
+    frame = 10 * torch.randn(delay._buffer.shape[1:], generator=generator)
+    return "compute", frame.to(delay._buffer.dtype).to(delay.device)
+
+
 def in_order_of_time(buffer: Any) -> None:
     """Turn the ring of a buffer until its newest frame is the last one."""
     if buffer._buffer is not None:

@@ -59,12 +59,14 @@ class _Run:
     """What a sequence of calls has returned and written to its arguments, what it left, and the error that ended it.
 
     `visible` is the number of calls whose effect was seen: they returned something, or changed arguments or state.
+    `made` are paths at which there was None before, and something afterwards: what is made when it is first used.
     """
 
     results: list[Values] = field(default_factory=list)
     state: Values = field(default_factory=dict)
     error: Exception | None = None
     visible: int = 0
+    made: set[str] = field(default_factory=set)
 
 
 def try_substitute(substitute: Substitute, calls: list[WatchedCall]) -> Trial:
@@ -127,7 +129,7 @@ def _run(
     run, item = _Run(), subject.substitute
     snapshot.restore()
     start.make()
-    before = _state(subject.roots)
+    before = _state(subject.roots, item.unread)
     with substituted([item] if is_replaced else [], among=subject.instances):
         for call in calls:
             args, kwargs = call.copied_arguments()
@@ -139,10 +141,11 @@ def _run(
             except Exception as error:
                 run.error = error
                 break
-            returned, left = _values_of("result", result, subject), _tensors_among(args, kwargs)
+            returned, left = _values_of("result", result, subject, call), _tensors_among(args, kwargs)
             run.results.append(returned | left)
             run.visible += bool(returned) or _has_changed(given, left)
-    run.state = _state(subject.roots)
+    run.state = _state(subject.roots, item.unread)
+    run.made = {path for path, value in run.state.items() if value is not None and before.get(path, 0) is None}
     if _has_changed(before, run.state):
         run.visible = len(run.results)
     return run
@@ -163,7 +166,7 @@ def _is_equal(one: Any, two: Any) -> bool:
     return same_value(one, two)
 
 
-def _values_of(label: str, result: Any, subject: Subject) -> Values:
+def _values_of(label: str, result: Any, subject: Subject, call: WatchedCall) -> Values:
     """The tensors and plain values in a result, by label; an object with a tensor `torch` is that tensor."""
     if result is None or any(result is item for item in subject.roots.values()):
         return {}
@@ -173,52 +176,54 @@ def _values_of(label: str, result: Any, subject: Subject) -> Values:
         return {label: result}
     if is_a(result, dict | list | tuple):
         items = result.items() if isinstance(result, dict) else enumerate(result)
-        parts = [_values_of(f"{label}[{key!r}]", item, subject) for key, item in items]
+        parts = [_values_of(f"{label}[{key!r}]", item, subject, call) for key, item in items]
         return {name: value for part in parts for name, value in part.items()}
     tensor = getattr(result, "torch", None)  # such as that of Isaac Lab's ProxyArray
     found = {label: cpu_copy(tensor)} if isinstance(tensor, torch.Tensor) else _state({label: result})
     if not found:
-        _refuse(subject, f"it returns {type(result).__name__}, which cannot be compared")
+        _refuse(subject, f"it returns {type(result).__name__}, which cannot be compared", [call])
     return found
 
 
-def _state(roots: dict[str, object]) -> Values:
-    """The tensors and plain values that objects lead to, by path."""
+def _state(roots: dict[str, object], unread: tuple[str, ...] = ()) -> Values:
+    """The tensors and plain values that objects lead to, by path, but for attributes of some names."""
     tensors = [(path, item) for path, item in walk(roots) if isinstance(item, torch.Tensor) and has_memory(item)]
-    return {**PythonValues(roots).values, **{path: cpu_copy(item) for path, item in tensors}}
+    values = {**PythonValues(roots).values, **{path: cpu_copy(item) for path, item in tensors}}
+    return {path: value for path, value in values.items() if path.rpartition(".")[2] not in unread}
 
 
 def _compare(subject: Subject, calls: list[WatchedCall], expected: _Run, got: _Run, trial: Trial) -> None:
     if got.error is not None and len(got.results) < len(expected.results):
         what = f"{type(got.error).__name__} ({got.error}) was raised at {raising_line(got.error)}"
-        _refuse(subject, what, calls[len(got.results)], got.error)
+        _refuse(subject, what, calls[: len(got.results) + 1], got.error)
     for index, (one, two) in enumerate(zip(expected.results, got.results, strict=False)):
         if one.keys() != two.keys():
-            _refuse(subject, f"it returned {', '.join(two) or None}, expected {', '.join(one) or None}", calls[index])
+            what = f"it returned {', '.join(two) or None}, expected {', '.join(one) or None}"
+            _refuse(subject, what, calls[: index + 1])
         for label, value in one.items():
-            _require_same(subject, f"{label} in call {index} of a sequence", value, two[label], trial, calls[index])
+            what = f"{label} in call {index} of a sequence"
+            _require_same(subject, what, value, two[label], trial, calls[: index + 1])
     trial.comparisons += expected.visible
     if expected.error is None and got.error is None:
-        for path in (path for path in expected.state if path in got.state):
-            _require_same(subject, f"{path} after a sequence of calls", expected.state[path], got.state[path], trial)
+        for path in (path for path in expected.state if path in got.state and path not in expected.made | got.made):
+            what = f"{path} after a sequence of calls"
+            _require_same(subject, what, expected.state[path], got.state[path], trial, calls)
 
 
-def _require_same(
-    subject: Subject, what: str, expected: Any, got: Any, trial: Trial, call: WatchedCall | None = None
-) -> None:
+def _require_same(subject: Subject, what: str, expected: Any, got: Any, trial: Trial, calls: list[WatchedCall]) -> None:
     if not isinstance(expected, torch.Tensor) or not isinstance(got, torch.Tensor):
         if not (_is_close(expected, got) or same_value(expected, got)):
-            _refuse(subject, f"{what} is {got!r}, expected {expected!r}", call)
+            _refuse(subject, f"{what} is {got!r}, expected {expected!r}", calls)
         return
     if (expected.shape, expected.dtype) != (got.shape, got.dtype):
         described = [f"{item.dtype} of shape {tuple(item.shape)}" for item in (got, expected)]
-        _refuse(subject, f"{what} is {described[0]}, expected {described[1]}", call)
+        _refuse(subject, f"{what} is {described[0]}, expected {described[1]}", calls)
     one, two = _array(expected), _array(got)
     tolerance = _rounding(expected.dtype)
     found = difference(one, two, tolerance, tolerance, by_largest=True)
     error = float(absolute_error(one, two).max(initial=0.0))
     if found is not None:
-        _refuse(subject, f"{what}: {found} (largest difference {error:.3g})", call)
+        _refuse(subject, f"{what}: {found} (largest difference {error:.3g})", calls)
     trial.largest_error = max(trial.largest_error, error)
 
 
@@ -240,12 +245,16 @@ def _array(tensor: torch.Tensor) -> np.ndarray:
     return array
 
 
-def _refuse(subject: Subject, what: str, call: WatchedCall | None = None, cause: Exception | None = None) -> NoReturn:
+def _refuse(subject: Subject, what: str, calls: list[WatchedCall], cause: Exception | None = None) -> NoReturn:
+    """Raise an error about the last of some calls, with the lines of what was called before."""
     item = subject.substitute
-    pairs = [pair for pair in item.pairs if call is not None and pair.name == call.name]
+    called = list(dict.fromkeys(call.name for call in reversed(calls)))
+    pairs = sorted((pair for pair in item.pairs if pair.name in called), key=lambda pair: called.index(pair.name))
     pair = pairs[0] if pairs else item.pairs[0]
-    method = f", {call.name}" if call is not None and item.owner is not None else ""
+    method = f" in {calls[-1].name}" if item.owner is not None else ""
+    before = [definition(other.replacement) for other in pairs[1:]]
+    after = f" Called before: {', '.join(before)}." if before else ""
     raise SubstituteError(
-        f"{definition(pair.replacement)}: {item.replacement_name} does not do what {item.name} does "
-        f"({definition(pair.original)}){method}: {what}. Correct the replacement, or do not add it. It was not used."
+        f"{definition(pair.replacement)}: {item.replacement_name} does not do what {item.name} does{method} "
+        f"({definition(pair.original)}): {what}.{after} Correct the replacement, or do not add it. It was not used."
     ) from cause

@@ -88,7 +88,7 @@ def test_a_wrong_substitute_is_a_finding_with_its_line():
     line = OneFrameTooOld.ago.__code__.co_firstlineno
     assert finding.where == f"{__file__}:{line} (in ago)"
     assert (
-        "ago: result in call" in finding.what and f"ring_robots.py:{Ring.ago.__code__.co_firstlineno}" in finding.what
+        "ago)): result in call" in finding.what and f"ring_robots.py:{Ring.ago.__code__.co_firstlineno}" in finding.what
     )
     assert state_of(env) == before
 

@@ -1,6 +1,7 @@
-"""The ring buffers and delays of mjlab, with the substitutes for them: in its cart-pole task, and in a robot of ours."""
+"""The ring buffers and delays of mjlab, with their substitutes: in its cart-pole task, and in a robot of ours."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,9 @@ class CartPole(ExportableEnvironment):
                 Input("pos", lambda: env.sim.data.qpos[:, :]),
                 Input("vel", lambda: env.sim.data.qvel[:, :]),
                 Output("effort", lambda: env.scene["cartpole"].data.joint_effort_target),
-                *(Memory(f"{name}_frames", lambda item=item: item._buffer) for name, item in rings.items()),
-                *(Memory(f"{name}_pushes", lambda item=item: item._num_pushes) for name, item in rings.items()),
-                *(Memory(f"{name}_lags", lambda item=item: item._current_lags) for name, item in delays.items()),
+                *(Memory(f"{name}_frames", partial(getattr, item, "_buffer")) for name, item in rings.items()),
+                *(Memory(f"{name}_pushes", partial(getattr, item, "_num_pushes")) for name, item in rings.items()),
+                *(Memory(f"{name}_lags", partial(getattr, item, "_current_lags")) for name, item in delays.items()),
             ]
         )
 
@@ -185,7 +186,7 @@ def rings_of(env: Any) -> list[Any]:
 def state_of(env: Any) -> list[Any]:
     """The code of the classes, and the state of all buffers with the identity of their tensors."""
     members = (*vars(CircularBuffer).values(), *vars(DelayBuffer).values())
-    functions = [item.fget if isinstance(item, property) else item for item in members]
+    functions: list[Any] = [item.fget if isinstance(item, property) else item for item in members]
     codes = [item.__code__ for item in functions if hasattr(item, "__code__")]
     rings = rings_of(env)
     return [codes, *((type(item), item._pointer, id(item._buffer), item._buffer.tolist()) for item in rings)]
