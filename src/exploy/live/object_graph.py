@@ -34,6 +34,7 @@ _LEAVES = (
     logging.Logger, threading.Thread, weakref.ref, types.CellType, random.Random, np.random.RandomState,
     enum.Enum,
 )  # fmt: skip
+_COMPILER_OF_WARP = ("warp._src.context", "warp._src.codegen")  # syntax trees of kernels, as many as MAX_OBJECTS
 _SCALARS = frozenset({str, bytes, int, float, complex, bool, type(None)})
 _SCALAR_IDS = frozenset(id(kind) for kind in _SCALARS)  # a metaclass may make a type unhashable
 _CONTAINERS = (
@@ -192,7 +193,7 @@ def _slots(kind: type) -> tuple[types.MemberDescriptorType, ...]:
 
 @cached_by_type
 def _is_leaf(kind: type) -> bool:
-    return issubclass(kind, _LEAVES)
+    return issubclass(kind, _LEAVES) or kind.__module__ in _COMPILER_OF_WARP
 
 
 @cached_by_type
