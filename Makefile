@@ -18,7 +18,7 @@ test-expensive: $(VENV)/.dev
 
 # Tests with a simulator, in a venv of its own. QUICK=1 leaves out the expensive ones.
 test-mjlab test-isaaclab: test-%: $(VENV)-%/.ready
-	WANDB_MODE=disabled MUJOCO_GL=disable $(VENV)-$*/bin/python -m pytest -n 2 --dist loadscope --durations 15 $(if $(QUICK),-m "not expensive") tests/simulators/$*
+	WANDB_MODE=disabled MUJOCO_GL=disable $(VENV)-$*/bin/python -m pytest -n 2 --dist worksteal --durations 15 $(if $(QUICK),-m "not expensive") tests/simulators/$*
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check $(CODE)

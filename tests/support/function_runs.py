@@ -1,6 +1,7 @@
 """Runs functions of libraries in torch and in files made of them, at several random values, and compares the two."""
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.support.environments import TestEnvironment
 from tests.support.operator_runs import REFUSED, RIGHT, WRONG, Outcome, differences, make_file, run_file
 
 NO_TENSORS, NO_RESULT, RANDOM = "takes no tensors", "returns no tensor", "draws random numbers"
+CONSTANT = "always returns the same"
 _DRAWS = 5
 
 Draw = Callable[[torch.Generator], torch.Tensor]
@@ -66,20 +68,37 @@ def call_results(call: Call) -> list[torch.Tensor]:
 
 def why_skipped(call: Call) -> str | None:
     """Why a call is not one that takes and returns tensors, found by making it; None if it is one."""
-    if not call.inputs:
-        return NO_TENSORS
     before = torch.get_rng_state()
     found = call_results(call)
     if not torch.equal(before, torch.get_rng_state()):
         return RANDOM
-    return None if found else NO_RESULT
+    if not call.inputs:
+        return NO_TENSORS
+    if not found:
+        return NO_RESULT
+    return None if _varies(call) else CONSTANT
+
+
+def _varies(call: Call) -> bool:
+    results = []
+    with _restored(call):
+        for seed in range(_DRAWS):
+            draw_values(call, seed)
+            results.append([item.clone() for item in call_results(call)])
+    return any(not torch.equal(one, two) for other in results for one, two in zip(results[0], other, strict=True))
 
 
 def run_call(call: Call) -> Outcome:
     """Compare a call with its file, at several random values of what it reads; the tensors are as before afterwards."""
+    with _restored(call):
+        return _run(call)
+
+
+@contextlib.contextmanager
+def _restored(call: Call) -> Iterator[None]:
     before = {name: value.clone() for name, value in call.inputs.items()}
     try:
-        return _run(call)
+        yield
     finally:
         for name, value in before.items():
             call.inputs[name].copy_(value)
@@ -88,12 +107,12 @@ def run_call(call: Call) -> Outcome:
 def _run(call: Call) -> Outcome:
     draw_values(call, seed=0)
     try:
-        _, session = make_file(CallingFunction(call))
+        program, session = make_file(CallingFunction(call))
     except ExployError as error:
         return Outcome(REFUSED, str(error))
     for seed in range(_DRAWS):
         draw_values(call, seed)
-        got = run_file(session, call.inputs)
+        got = run_file(session, {**program.examples, **call.inputs})
         expected = [item.numpy().copy() for item in call_results(call)]
         for index, value in enumerate(expected):
             for where, mine, theirs in differences(got[f"y{index}"], value):
@@ -110,9 +129,13 @@ def draw_values(call: Call, seed: int) -> None:
 
 
 def _drawn(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Random values: integers within the range of those found, rows of four as unit quaternions."""
+    """Random values: integers among those found, in another order if all differ; rows of four as unit quaternions."""
     if like.dtype is torch.bool:
         return torch.rand(like.shape, generator=generator) > 0.5
+    if like.dtype is torch.uint8:
+        return torch.randint(0, 256, like.shape, generator=generator)
+    if not like.dtype.is_floating_point and like.dim() == 1 and like.unique().numel() == like.numel():
+        return like[torch.randperm(like.numel(), generator=generator)]
     if not like.dtype.is_floating_point:
         lowest, highest = int(like.min()), int(like.max())
         return torch.randint(lowest, highest + 1, like.shape, generator=generator)

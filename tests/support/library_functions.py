@@ -1,10 +1,13 @@
 """Finds the functions of a library's module, and the calls that try all that they can be asked for."""
 
+import functools
+import importlib
 import inspect
 import itertools
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -31,12 +34,26 @@ class Function:
     name: str
     function: Callable[..., Any]
     parameters: tuple[Parameter, ...]
+    returns_nothing: bool
+
+    @property
+    def reads_environment(self) -> bool:
+        """Whether it is a term that takes an environment."""
+        return any(parameter.name == "env" for parameter in self.parameters)
+
+
+def modules_named(package: ModuleType, *endings: str) -> list[ModuleType]:
+    """All modules of a package whose path ends in one of these names, such as "mdp/observations.py"."""
+    folder = Path(str(package.__file__)).parent
+    paths = sorted(path.relative_to(folder.parent) for path in folder.rglob("*.py"))
+    chosen = [path for path in paths if path.as_posix().endswith(endings)]
+    return [importlib.import_module(".".join(path.with_suffix("").parts)) for path in chosen]
 
 
 def functions_of(module: ModuleType) -> list[Function]:
     """All functions that a module defines itself, in its order."""
     return [
-        Function(module.__name__, name, item, tuple(_parameters(item)))
+        Function(module.__name__, name, item, tuple(_parameters(item)), _returns_nothing(item))
         for name, item in vars(module).items()
         if _is_defined_in(module, item)
     ]
@@ -48,6 +65,10 @@ def _is_defined_in(module: ModuleType, item: Any) -> bool:
 
 def _unscripted(item: Any) -> Any:
     return getattr(item, "_torchdynamo_inline", None) if isinstance(item, torch.jit.ScriptFunction) else item
+
+
+def _returns_nothing(item: Any) -> bool:
+    return inspect.signature(_unscripted(item)).return_annotation in ("None", None)
 
 
 def _parameters(item: Any) -> Iterator[Parameter]:
@@ -88,16 +109,18 @@ def calls_of(function: Function, table: Mapping[str, Any]) -> list[Call]:
 
     The table gives values by "FUNCTION.PARAMETER" or by "PARAMETER": a draw of a tensor, a value, or Values.
     """
-    given = [_values(function, parameter, table) for parameter in function.parameters]
+    given = [parameter_values(function, parameter, table) for parameter in function.parameters]
     return [_call(function, choice) for choice in itertools.product(*given)]
 
 
-def _values(function: Function, parameter: Parameter, table: Mapping[str, Any]) -> tuple[Any, ...]:
+def parameter_values(function: Function, parameter: Parameter, table: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values of a parameter to try; raises LookupError if neither table nor signature gives one."""
     for key in (f"{function.name}.{parameter.name}", parameter.name):
         if key in table:
             found = table[key]
             items = found.items if isinstance(found, Values) else (found,)
-            return (*items, None) if parameter.has_default and parameter.default is None else items
+            is_optional = parameter.has_default and parameter.default is None and any(map(inspect.isfunction, items))
+            return (*items, None) if is_optional else items
     if parameter.choices:
         return parameter.choices
     if parameter.has_default:
@@ -119,6 +142,6 @@ def _call(function: Function, choice: tuple[Any, ...]) -> Call:
     return Call(
         f"{function.name}({', '.join(said)})",
         {name: arguments[name] for name in draws},
-        lambda: function.function(**arguments),
+        functools.partial(function.function, **arguments),
         draws,
     )

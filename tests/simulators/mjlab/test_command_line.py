@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("mjlab")
 
 from tests.support.command_line import assert_fails, run
-from tests.support.mjlab_tasks import CART_POLE
+from tests.support.mjlab_exports import CART_POLE
 
 TASK = f"mjlab:{CART_POLE}"
 SHORT = ("--untrained", "--set", "episode_length_s=1.0", "--set", "seed=0")

@@ -21,7 +21,7 @@ from exploy.simulators.mjlab import MjlabEnvironment
 from exploy.simulators.mjlab.tasks import load_task
 from exploy.simulators.task_settings import apply_settings
 from tests.support.environments import make_actor
-from tests.support.mjlab_tasks import CART_POLE, G1, compare, make_task
+from tests.support.mjlab_exports import CART_POLE, G1, compare, make_task
 
 ACTOR = make_actor(5, 1)
 

@@ -18,7 +18,7 @@ from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Memory
 from exploy.runtime import Controller
 from exploy.simulators.mjlab import MjlabEnvironment
-from tests.support.mjlab_tasks import CART_POLE, G1, OTHERS, compare, make_task
+from tests.support.mjlab_exports import CART_POLE, G1, OTHERS, compare, make_task
 
 Exported = tuple[MjlabEnvironment, ExportableActor, Path]
 
