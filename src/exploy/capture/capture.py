@@ -11,6 +11,7 @@ from torch.nn.parameter import is_lazy
 
 from exploy.capture.actor_state import require_no_new_state
 from exploy.capture.aliases import require_disjoint_arguments, tie_aliases
+from exploy.capture.autocast import require_no_autocast
 from exploy.capture.file_dtypes import CONVERT_COMPONENT, require_file_dtype
 from exploy.capture.frozen import frozen_tensors
 from exploy.capture.graph_module import own_module
@@ -57,6 +58,7 @@ def capture(
         ComponentError, ActorError, InvalidEnvironmentError: If a callback, the actor or the environment returns an
             invalid value.
     """
+    require_no_autocast()
     _require_initialized_parameters(actor)
     require_no_new_state(env.context_manager())
     roots = live_objects(env, actor)

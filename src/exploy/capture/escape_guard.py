@@ -119,8 +119,6 @@ class EscapeGuard(TorchFunctionMode):
                 "values with tensor.copy_(value), or assign the new tensor to the attribute."
             )
         try:
-            if torch.is_autocast_enabled("cpu"):
-                return self._autocast(func, tensors, args, kwargs)
             return func(*args, **kwargs)
         except RuntimeError as error:
             if not is_about_control_flow(error):
@@ -140,18 +138,6 @@ class EscapeGuard(TorchFunctionMode):
             self._note_reads(tensors, where)
         with disable_proxy_modes_tracing():
             return func(*args, **kwargs)
-
-    def _autocast(self, func: Callable[..., Any], tensors: list[torch.Tensor], args: Any, kwargs: Any) -> Any:
-        """Run a function where torch.autocast() is on; refuse it if that changes the type of its result."""
-        result = func(*args, **kwargs)
-        with disable_proxy_modes_tracing(), torch.autocast("cpu", enabled=False):
-            plain = func(*args, **kwargs) if _is_converted(result, tensors) else result
-        if plain is not result and plain.dtype != result.dtype:
-            self.refuse(
-                f"torch.autocast() converts to {result.dtype} here, which a recording cannot see. Convert with "
-                ".to(dtype), or switch autocast off in prepare_export()."
-            )
-        return result
 
     def _transformed(self, name: str, func: Callable[..., Any], args: Any, kwargs: Any, items: list[Any]) -> Any:
         """Run a function inside of a transformation, where no value may leave torch."""
@@ -246,13 +232,6 @@ def _replaces_memory(func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     if func != torch.Tensor.data.__set__:  # type: ignore[attr-defined]
         return False
     return not Geometry.of(args[0]).same_place(Geometry.of(args[1]))
-
-
-def _is_converted(result: Any, tensors: list[torch.Tensor]) -> bool:
-    """Whether a result has a type of few bits that no argument has."""
-    if not isinstance(result, torch.Tensor) or result.dtype not in (torch.bfloat16, torch.float16):
-        return False
-    return all(item.dtype != result.dtype for item in tensors)
 
 
 def _name(func: Callable[..., Any]) -> str:

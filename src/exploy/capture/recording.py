@@ -15,6 +15,7 @@ from torch import fx
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode, make_fx
 from torch.utils.weak import WeakIdKeyDictionary
 
+from exploy.capture.autocast import marks_autocast, recording_conversions
 from exploy.errors import CaptureError, DataDependentError, ExployError
 from exploy.live.geometry import Geometry, has_memory
 from exploy.live.location import UNKNOWN, calling_line, is_raised_by_user_code, raising_line
@@ -96,8 +97,8 @@ class Recording:
                 "operations, or move code that is not meant to run on the robot to prepare_export()."
             ) from error
         self._tracer = None
-        for node in list(self.graph.nodes):
-            if node.target is torch._C._set_grad_enabled:
+        for node in reversed(self.graph.nodes):
+            if node.target is torch._C._set_grad_enabled or marks_autocast(node.target):
                 self.graph.erase_node(node)
 
     def end_stage(self, stage: str) -> None:
@@ -179,7 +180,8 @@ class Recording:
             self.tensors[self.node_of(argument)] = argument
         tracker = _RecordingTracker(self, tracer.tensor_tracker)
         tracer.tensor_tracker = tracker
-        mode.__torch_dispatch__ = _without_copies_of_shared_memory(mode.__torch_dispatch__)
+        plain = _without_copies_of_shared_memory(mode.__torch_dispatch__)
+        mode.__torch_dispatch__ = recording_conversions(mode, plain)
         self.end_stage(ENTRY)
 
     def note(self, tensor: torch.Tensor, node: fx.Node) -> None:

@@ -49,6 +49,12 @@ def record_trace(program: Program, contract: Contract) -> GoldenTrace | None:
     )
 
 
+def rounding_of(contract: Contract | None) -> float | None:
+    """The relative error that the types of a program explain, if they are coarser than float32; None if not known."""
+    trace = contract.trace if contract is not None else None
+    return trace.tolerance if trace is not None and trace.tolerance > _TOLERANCE else None
+
+
 def _bytes_a_tick(program: Program, inputs: list[str], outputs: list[str]) -> int:
     results = program.run(program.examples)[0]
     tensors = [*(program.examples[name] for name in inputs), *(results[name] for name in outputs)]

@@ -38,6 +38,11 @@ def replace_inexact_operators(module: fx.GraphModule, examples: tuple[torch.Tens
     return replaced
 
 
+def has_exact_form(target: object) -> bool:
+    """Whether an operator is replaced where its ONNX form is missing or inexact."""
+    return _computing(target) in _forms()
+
+
 def _form_of(node: fx.Node) -> Form | None:
     """The form of an operator; for one that writes to its first argument, that of what it computes."""
     return None if node.op != "call_function" else _forms().get(_computing(node.target))
