@@ -26,7 +26,7 @@ from exploy.capture.two_rates import OBSERVE, TwoRates, split_rates
 from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Memory, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
-from exploy.environment.tensor_copies import cpu_copy
+from exploy.environment.tensor_copies import as_plain, cpu_copy
 from exploy.errors import ActorError, ComponentError
 from exploy.live.attribute_paths import identifier_from_attr_path, index_paths
 from exploy.live.geometry import Geometry
@@ -63,7 +63,7 @@ def capture(
     require_no_new_state(env.context_manager())
     roots = live_objects(env, actor)
     pipeline = Pipeline(env, actor)
-    arguments = {component.input_name: component.fetch() for component in pipeline.inputs}
+    arguments = {component.input_name: as_plain(component.fetch()) for component in pipeline.inputs}
     for component in pipeline.inputs:
         require_file_dtype(component, arguments[component.input_name], CONVERT_COMPONENT, ComponentError)
     require_disjoint_arguments(arguments)
