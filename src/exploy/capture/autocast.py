@@ -94,10 +94,11 @@ class _Conversions(TorchDispatchMode):
 
 def _conversions(function: Any, args: Any, kwargs: Any) -> _Conversions:
     """Run an operator and return what is converted, without the cache of autocast, which would hide some."""
+    found = _Conversions()
     cache = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)
     try:
-        with _Conversions() as found, torch.random.fork_rng(devices=()):
+        with found, torch.random.fork_rng(devices=()):
             function(*args, **kwargs)
     finally:
         torch.set_autocast_cache_enabled(cache)

@@ -16,6 +16,7 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_
 from torch.utils.weak import WeakIdKeyDictionary
 
 from exploy.capture.autocast import marks_autocast, recording_conversions
+from exploy.capture.foreach import recording_lists
 from exploy.capture.subclasses import PlainTensors, recording_subclasses
 from exploy.errors import CaptureError, DataDependentError, ExployError
 from exploy.live.geometry import Geometry, has_memory
@@ -204,7 +205,7 @@ class Recording:
         tracker = _RecordingTracker(self, tracer.tensor_tracker)
         tracer.tensor_tracker = tracker
         dispatch = _without_copies_of_shared_memory(mode.__torch_dispatch__)
-        dispatch = recording_conversions(mode, dispatch)
+        dispatch = recording_lists(mode, recording_conversions(mode, dispatch))
         mode.__torch_dispatch__ = recording_subclasses(self, mode, dispatch)
         self.end_stage(ENTRY)
 

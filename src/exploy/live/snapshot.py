@@ -312,6 +312,10 @@ class ProtectUnseen(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
+
+
 def replaces_memory(func: Callable[..., Any]) -> bool:
     """Whether a torch function gives its first argument other memory: `x.data = y` or `x.set_(y)`."""
     return func == _SET_DATA or func is torch.Tensor.set_

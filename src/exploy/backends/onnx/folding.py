@@ -156,7 +156,8 @@ class _Choice:
             return node.target(*args, **kwargs)  # type: ignore[operator]
 
         examples = [self._constants.value(item) for item in inputs]
-        parts = make_fx(call, decomposition_table=torch.export.default_decompositions())(*examples)
+        table: Any = torch.export.default_decompositions()
+        parts = make_fx(call, decomposition_table=table)(*examples)
         used = {item.target for item in parts.graph.nodes if isinstance(item.target, torch._ops.OpOverload)}
         return not all(map(_has_form, used))
 

@@ -45,7 +45,7 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
             module = copy.deepcopy(program.module)
             replace_bfloat16(module, examples)
             fold_constants(module)
-            replace_inexact_operators(module, examples)
+            replace_inexact_operators(module, examples, _more_robots(program))
             exported = torch.export.export(module, examples, dynamic_shapes=_open_sizes(program))
             with kept_operator_table(), exact_patterns():
                 result = torch.onnx.export(
@@ -92,6 +92,17 @@ def _open_sizes(program: Program) -> tuple[dict[int, Dim] | None, ...] | None:
         return None
     axes = [program.batch_axes.get(name) for name in program.input_names]
     return tuple(None if axis is None else {axis: Dim("batch")} for axis in axes)
+
+
+def _more_robots(program: Program) -> tuple[torch.Tensor, ...] | None:
+    """The examples with one robot more, or None if the number of robots is fixed."""
+    if not program.batch_axes:
+        return None
+    axes = {name: program.batch_axes.get(name) for name in program.input_names}
+    return tuple(
+        value if axes[name] is None else torch.cat([value, value.narrow(axes[name], 0, 1)], axes[name])
+        for name, value in program.examples.items()
+    )
 
 
 def _explain(error: BaseException) -> str:
