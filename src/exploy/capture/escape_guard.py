@@ -13,14 +13,14 @@ from torch.utils._pytree import tree_iter, tree_map
 from exploy.capture.branches import Branches
 from exploy.capture.pointers import at_pointer, has_pointer
 from exploy.capture.recording import Recording, data_dependent_message, is_about_control_flow
-from exploy.capture.replaced_memory import is_whole_tensor, replace_memory
+from exploy.capture.replaced_memory import replace_memory
 from exploy.capture.row_operations import Rows
 from exploy.capture.subclasses import call_by_classes, classes_to_ask, is_subclass
 from exploy.errors import DataDependentError
 from exploy.live.called_function import torch_function_instead
 from exploy.live.geometry import has_memory
 from exploy.live.location import UNKNOWN, calling_frame, calling_line
-from exploy.live.snapshot import Snapshot, replaces_memory
+from exploy.live.snapshot import Snapshot, sets_data
 
 _ESCAPES = {
     "__bool__": "The truth value of a tensor (if, while, and, assert)",
@@ -69,7 +69,7 @@ class EscapeGuard(TorchFunctionMode):
     def __init__(self, recording: Recording, snapshot: Snapshot):
         super().__init__()
         self._recording = recording
-        recording.guard = self  # for code that torch calls below torch functions
+        recording.guard = self
         self._snapshot = snapshot
         self._escape: DataDependentError | None = None
         self._rows = Rows(recording, self)
@@ -99,8 +99,8 @@ class EscapeGuard(TorchFunctionMode):
         if kinds:
             with self:
                 return call_by_classes(kinds, func, args, kwargs)
-        if replaces_memory(func):
-            return self._replace_memory(func, args, kwargs)
+        if sets_data(func):
+            return self.replace_memory(func, args)
         if not any(map(is_subclass, items)):
             return self._called(func, items, args, kwargs)
 
@@ -138,8 +138,13 @@ class EscapeGuard(TorchFunctionMode):
                 raise
             return self._with_numbers(func, args, kwargs)
 
-    def _replace_memory(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        if not is_whole_tensor(args, kwargs):
+    def replace_memory(self, func: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Give a tensor the memory of another one.
+
+        Raises:
+            DataDependentError: If it is a part of other memory.
+        """
+        if len(args) != 2 or not isinstance(args[1], torch.Tensor):
             self.refuse(
                 "the memory of a tensor is replaced by a part of other memory, which a recording cannot follow. Write "
                 "the values with tensor.copy_(value), or assign a view of the other tensor to the attribute."

@@ -17,6 +17,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from exploy.capture.autocast import marks_autocast, recording_conversions
 from exploy.capture.foreach import recording_lists
+from exploy.capture.replaced_memory import recording_set
 from exploy.capture.subclasses import PlainTensors, recording_subclasses
 from exploy.errors import CaptureError, DataDependentError, ExployError
 from exploy.live.geometry import Geometry, has_memory
@@ -58,7 +59,7 @@ class Recording:
         self.pointer_reads: list[Any] = []
         self.is_inside_transformation = False
         self.plain = PlainTensors()
-        self.guard: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+        self.guard: Any = None  # the EscapeGuard, for what torch calls below torch functions
         self._tracer: Any = None
         self._taint = _Taint(self)
 
@@ -206,6 +207,7 @@ class Recording:
         tracer.tensor_tracker = tracker
         dispatch = _without_copies_of_shared_memory(mode.__torch_dispatch__)
         dispatch = recording_lists(mode, recording_conversions(mode, dispatch))
+        dispatch = recording_set(self, mode, dispatch)
         mode.__torch_dispatch__ = recording_subclasses(self, mode, dispatch)
         self.end_stage(ENTRY)
 

@@ -4,23 +4,41 @@ What was recorded of the tensor before keeps the old memory, as views of it do. 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.utils.weak import WeakIdKeyDictionary
 
-from exploy.capture.recording import Recording
 from exploy.environment.tensor_copies import as_plain
 from exploy.live.geometry import Geometry
 
+if TYPE_CHECKING:
+    from exploy.capture.recording import Recording
 
-def is_whole_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the other memory is that of a whole tensor."""
-    return len(args) == 2 and isinstance(args[1], torch.Tensor) and not kwargs
+Dispatch = Callable[..., Any]
 
 
-def replace_memory(recording: Recording, func: Callable[..., Any], tensor: torch.Tensor, value: torch.Tensor) -> Any:
+def recording_set(recording: "Recording", mode: Any, dispatch: Dispatch) -> Dispatch:
+    """What a recording mode does with an operator, if that may be `set_()`, which is no torch function.
+
+    Args:
+        recording: The recording.
+        mode: The mode.
+        dispatch: What the mode does with other operators.
+    """
+
+    def dispatched(function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        if function._schema.name != "aten::set_":
+            return dispatch(function, types, args, kwargs)
+        with mode:
+            recording.guard.replace_memory(function, args)
+        return args[0]
+
+    return dispatched
+
+
+def replace_memory(recording: "Recording", func: Callable[..., Any], tensor: torch.Tensor, value: torch.Tensor) -> Any:
     """Give a tensor the memory of another one, in the recording too."""
     if Geometry.of(tensor).same_place(Geometry.of(value)):
         return func(tensor, value)  # as in x.data += 1
@@ -34,7 +52,7 @@ def replace_memory(recording: Recording, func: Callable[..., Any], tensor: torch
     return result
 
 
-def _keep_old_memory(recording: Recording, tensor: torch.Tensor) -> None:
+def _keep_old_memory(recording: "Recording", tensor: torch.Tensor) -> None:
     """Put another tensor with the same memory in the place of a tensor, in everything that was recorded of it."""
     recording.depends_on_arguments(tensor)  # which follows all writes up to here
     with torch._C.DisableTorchFunction(), disable_proxy_modes_tracing():

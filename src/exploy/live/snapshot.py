@@ -302,7 +302,7 @@ class ProtectUnseen(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Protect the tensors among the arguments, then call the function."""
         kwargs = kwargs or {}
-        if replaces_memory(func):
+        if sets_data(func):
             self._snapshot.keep_memory_of(args[0])
         if func not in _READ_ONLY:
             for item in _tensors_in(args):
@@ -316,9 +316,9 @@ def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
     return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
 
 
-def replaces_memory(func: Callable[..., Any]) -> bool:
-    """Whether a torch function gives its first argument other memory: `x.data = y` or `x.set_(y)`."""
-    return func == _SET_DATA or func is torch.Tensor.set_
+def sets_data(func: Callable[..., Any]) -> bool:
+    """Whether a torch function is the assignment `x.data = y`, which gives a tensor other memory."""
+    return func == _SET_DATA
 
 
 def _tensors_in(arguments: Iterable[Any]) -> Iterator[torch.Tensor]:

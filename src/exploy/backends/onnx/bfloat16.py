@@ -92,6 +92,7 @@ def _rewrite(node: fx.Node, coarse: set[fx.Node]) -> None:
             return
         if node in coarse:
             result = _rounded(node, node)
+            coarse.add(result)
         elif viewed in coarse:
             result = _call(node, _aten.clone.default, node)  # a conversion, which returned a copy
         else:
