@@ -55,7 +55,7 @@ def twice(env: Masked) -> torch.Tensor:
 
 
 def set_to(env: Masked) -> torch.Tensor:
-    env.buffer.set_(0.5 * env.buffer + env.x)
+    env.buffer.set_(0.5 * env.buffer + env.x)  # type: ignore[call-overload]
     return env.buffer + env.y
 
 
