@@ -157,7 +157,10 @@ class _Choice:
 
         examples = [self._constants.value(item) for item in inputs]
         table: Any = torch.export.default_decompositions()
-        parts = make_fx(call, decomposition_table=table)(*examples)
+        try:
+            parts = make_fx(call, decomposition_table=table)(*examples)
+        except RuntimeError:
+            return False  # its parts depend on values
         used = {item.target for item in parts.graph.nodes if isinstance(item.target, torch._ops.OpOverload)}
         return not all(map(_has_form, used))
 

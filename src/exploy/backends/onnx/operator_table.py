@@ -41,7 +41,7 @@ def has_onnx_form(target: object) -> bool:
     try:
         registry = importlib.import_module(_REGISTRATION).ONNXRegistry
         with kept_operator_table():
-            return target in registry.from_torchlib().functions
+            return bool(registry.from_torchlib().is_registered(target))
     except (ImportError, AttributeError, KeyError, TypeError):
         return True
 
