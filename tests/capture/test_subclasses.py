@@ -57,7 +57,7 @@ class Quantised(torch.Tensor):
 
     @staticmethod
     def __new__(cls, stored: torch.Tensor, scale: float) -> "Quantised":
-        return torch.Tensor._make_wrapper_subclass(cls, stored.shape, dtype=torch.float32)  # type: ignore[no-any-return]
+        return torch.Tensor._make_wrapper_subclass(cls, stored.shape, dtype=torch.float32)
 
     def __init__(self, stored: torch.Tensor, scale: float):
         self.stored, self.scale = stored, scale
@@ -67,7 +67,7 @@ class Quantised(torch.Tensor):
         return cls((values * 50).round().clamp(-128, 127).to(torch.int8), 1 / 50)
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         def values(item: Any) -> Any:
             return item.stored.float() * item.scale if isinstance(item, Quantised) else item
 
@@ -78,7 +78,7 @@ class Secret(torch.Tensor):
     """Computes where nothing can look on."""
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         with torch._C._DisableTorchDispatch():
             return func(*args, **(kwargs or {}))
 

@@ -318,7 +318,7 @@ def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 def sets_data(func: Callable[..., Any]) -> bool:
     """Whether a torch function is the assignment `x.data = y`, which gives a tensor other memory."""
-    return func == _SET_DATA
+    return bool(func == _SET_DATA)
 
 
 def _tensors_in(arguments: Iterable[Any]) -> Iterator[torch.Tensor]:

@@ -98,11 +98,10 @@ def _more_robots(program: Program) -> tuple[torch.Tensor, ...] | None:
     """The examples with one robot more, or None if the number of robots is fixed."""
     if not program.batch_axes:
         return None
-    axes = {name: program.batch_axes.get(name) for name in program.input_names}
-    return tuple(
-        value if axes[name] is None else torch.cat([value, value.narrow(axes[name], 0, 1)], axes[name])
-        for name, value in program.examples.items()
-    )
+    examples = dict(program.examples)
+    for name, axis in program.batch_axes.items():
+        examples[name] = torch.cat([examples[name], examples[name].narrow(axis, 0, 1)], axis)
+    return tuple(examples.values())
 
 
 def _explain(error: BaseException) -> str:
