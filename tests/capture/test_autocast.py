@@ -95,7 +95,7 @@ class Lowered(Body):
         self.filtered[:] = 0
 
 
-@pytest.mark.matrix
+@pytest.mark.expensive
 @pytest.mark.parametrize("kind", BUILDS, ids=name_of)
 def test_environments_of_all_builds_are_sound(kind: type[Any], tmp_path: Path):
     assert_sound(build(kind, Lowered), Actor(torch.bfloat16), tmp_path, steps=100)

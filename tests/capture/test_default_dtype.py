@@ -51,7 +51,7 @@ class Precise(Body):
         self.clock[:] = 0
 
 
-@pytest.mark.matrix
+@pytest.mark.expensive
 @pytest.mark.parametrize("kind", BUILDS, ids=name_of)
 @pytest.mark.usefixtures("float64_by_default")
 def test_environments_of_all_builds_are_sound(kind: type[Any], tmp_path: Path):

@@ -137,13 +137,13 @@ class Forgotten(Assigning):
         return [item for item in super().components() if item.name != "filtered"]
 
 
-@pytest.mark.matrix
+@pytest.mark.expensive
 @pytest.mark.parametrize("kind", BUILDS, ids=name_of)
 def test_environments_of_all_builds_are_sound(kind: type[Any], tmp_path: Path):
     assert_sound(build(kind, Assigning), make_actor(4), tmp_path, steps=100)
 
 
-@pytest.mark.matrix
+@pytest.mark.expensive
 @pytest.mark.parametrize("kind", BUILDS, ids=name_of)
 def test_a_memory_that_is_not_registered_is_found(kind: type[Any], tmp_path: Path):
     path = f"{BUILDS[kind]}.filtered"

@@ -189,7 +189,7 @@ class Framed(Body):
         self.filtered = in_frame(torch.zeros(1, 2), "body")
 
 
-@pytest.mark.matrix
+@pytest.mark.expensive
 @pytest.mark.parametrize("kind", BUILDS, ids=name_of)
 def test_environments_of_all_builds_are_sound(kind: type[Any], tmp_path: Path):
     assert_sound(build(kind, Framed), make_actor(4), tmp_path, steps=100)
@@ -221,6 +221,18 @@ def test_values_that_leave_torch_inside_of_a_class_are_refused_with_the_line_tha
 
     with pytest.raises(DataDependentError, match=rf"{Path(__file__).name}:\d+ \(in scaled\).*numpy"):
         capture(Masked(scaled), make_actor(4).eval())
+
+
+def test_attributes_of_tensors_are_as_before_after_a_capture():
+    def renamed(env: Masked) -> torch.Tensor:
+        env.buffer.frame = "body"  # type: ignore[attr-defined]
+        env.buffer += env.x
+        return env.buffer + env.y
+
+    env = Masked(renamed)
+    env.buffer = in_frame(env.buffer, "world")
+    capture(env, make_actor(4).eval())
+    assert env.buffer.frame == "world"  # type: ignore[attr-defined]
 
 
 def test_ports_need_memory_of_their_own():

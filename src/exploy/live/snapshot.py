@@ -279,8 +279,9 @@ _SAVERS: tuple[tuple[tuple[type, ...], Callable[[Snapshot, str, Any], None]], ..
 
 @cached_by_type
 def _savers_for(kind: type) -> tuple[Callable[[Snapshot, str, Any], None], ...]:
-    """The methods that save objects of a type; a container may have attributes as well."""
-    has_attributes = issubclass(kind, (dict, list, collections.deque, set)) and kind.__dictoffset__
+    """The methods that save objects of a type; a container or a tensor of an own class may have attributes as well."""
+    is_own_tensor = issubclass(kind, torch.Tensor) and kind not in (torch.Tensor, torch.nn.Parameter)
+    has_attributes = (issubclass(kind, (dict, list, collections.deque, set)) and kind.__dictoffset__) or is_own_tensor
     return (_saver_for(kind), Snapshot._keep_attributes) if has_attributes else (_saver_for(kind),)
 
 

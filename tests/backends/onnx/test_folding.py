@@ -167,14 +167,14 @@ class Loaded(Decoupling):
         self.inertia[0, 0] += 0.01
 
 
-@pytest.mark.matrix
+@pytest.mark.expensive
 @pytest.mark.parametrize("kind", BUILDS, ids=name_of)
 def test_environments_of_all_builds_are_sound(kind: type[Any], tmp_path: Path):
     torch.manual_seed(0)
     assert_sound(build(kind, Decoupling), parametrised(parametrizations.orthogonal), tmp_path, steps=100)
 
 
-@pytest.mark.matrix
+@pytest.mark.expensive
 @pytest.mark.parametrize("kind", BUILDS, ids=name_of)
 def test_a_source_that_changes_is_found(kind: type[Any], tmp_path: Path):
     path = f"{BUILDS[kind]}.inertia"
