@@ -182,6 +182,22 @@ def test_a_source_that_changes_is_found(kind: type[Any], tmp_path: Path):
     assert_refused(build(kind, Loaded), make_actor(4), tmp_path, path)
 
 
+@torch.library.custom_op("exploy_tests::read_encoder", mutates_args=())
+def read_encoder() -> torch.Tensor:
+    return torch.ones(4)
+
+
+read_encoder.register_fake(lambda: torch.empty(4))
+
+
+def test_what_an_operator_of_somebody_else_reads_is_not_stored(tmp_path: Path):
+    def measured(env: Masked) -> torch.Tensor:
+        return env.x + env.y + read_encoder()
+
+    with pytest.raises(LoweringError, match=rf"{Path(__file__).name}:\d+ \(in measured\).*read_encoder"):
+        assert_agrees(Masked(measured), make_actor(4), tmp_path)
+
+
 def test_an_operator_without_a_form_is_refused_with_its_line_where_it_depends_on_an_input(tmp_path: Path):
     def decomposed(env: Masked) -> torch.Tensor:
         return torch.linalg.svd(env.x @ env.weights)[0] @ env.y

@@ -24,6 +24,7 @@ from exploy.capture.recording import mutated_arguments, viewed_argument
 
 _aten = torch.ops.aten
 _COPIES = (_aten.clone.default, _aten.lift_fresh_copy.default, _aten.lift_fresh.default)
+_VALUES = ("get_attr", "call_function")
 
 Reads = dict[fx.Node, list[fx.Node]]
 
@@ -48,6 +49,8 @@ class _Constants:
         varying = _varying_memory(self.nodes)
         self._found = {node for node in self.nodes if node.op in _VALUES and memory_of(node) not in varying}
         self._written = {memory_of(target) for node in self._found for target in mutated_arguments(node)}
+        self._values: dict[fx.Node, Any] = {}
+        self._writes: dict[fx.Node, int] = {}
         self.run(lambda node: None)
 
     def __contains__(self, node: fx.Node) -> bool:
@@ -55,8 +58,7 @@ class _Constants:
 
     def run(self, before: Callable[[fx.Node], None]) -> None:
         """Compute the values again, and call a function in front of each node of the graph."""
-        self._values: dict[fx.Node, Any] = {}
-        self._writes: dict[fx.Node, int] = {}
+        self._values, self._writes = {}, {}
         with torch.no_grad():
             for node in self.nodes:
                 before(node)
@@ -81,9 +83,6 @@ class _Constants:
         return node.target(*args, **kwargs)  # type: ignore[operator]
 
 
-_VALUES = ("get_attr", "call_function")
-
-
 def _varying_memory(nodes: list[fx.Node]) -> set[fx.Node]:
     """The memory that depends on arguments or random numbers at some point, each by the node that owns it."""
     varying = {memory_of(node) for node in nodes if node.op not in _VALUES or _is_no_constant(node)}
@@ -97,8 +96,11 @@ def _varying_memory(nodes: list[fx.Node]) -> set[fx.Node]:
 
 
 def _is_no_constant(node: fx.Node) -> bool:
-    is_known = node.op == "get_attr" or node.target is operator.getitem
-    return not is_known and (not isinstance(node.target, torch._ops.OpOverload) or draws_random_numbers(node))
+    """Whether a node may have another value each time: a random number, or what an operator of somebody else reads."""
+    if node.op == "get_attr" or node.target is operator.getitem:
+        return False
+    is_of_torch = isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == "aten"
+    return not is_of_torch or draws_random_numbers(node)
 
 
 class _Choice:
