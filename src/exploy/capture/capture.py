@@ -11,6 +11,7 @@ from torch.nn.parameter import is_lazy
 
 from exploy.capture.actor_state import require_no_new_state
 from exploy.capture.aliases import require_disjoint_arguments, tie_aliases
+from exploy.capture.autocast import require_no_autocast
 from exploy.capture.file_dtypes import CONVERT_COMPONENT, require_file_dtype
 from exploy.capture.frozen import frozen_tensors
 from exploy.capture.graph_module import own_module
@@ -25,7 +26,7 @@ from exploy.capture.two_rates import OBSERVE, TwoRates, split_rates
 from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Memory, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
-from exploy.environment.tensor_copies import cpu_copy
+from exploy.environment.tensor_copies import as_plain, cpu_copy
 from exploy.errors import ActorError, ComponentError
 from exploy.live.attribute_paths import identifier_from_attr_path, index_paths
 from exploy.live.geometry import Geometry
@@ -57,11 +58,12 @@ def capture(
         ComponentError, ActorError, InvalidEnvironmentError: If a callback, the actor or the environment returns an
             invalid value.
     """
+    require_no_autocast()
     _require_initialized_parameters(actor)
     require_no_new_state(env.context_manager())
     roots = live_objects(env, actor)
     pipeline = Pipeline(env, actor)
-    arguments = {component.input_name: component.fetch() for component in pipeline.inputs}
+    arguments = {component.input_name: as_plain(component.fetch()) for component in pipeline.inputs}
     for component in pipeline.inputs:
         require_file_dtype(component, arguments[component.input_name], CONVERT_COMPONENT, ComponentError)
     require_disjoint_arguments(arguments)

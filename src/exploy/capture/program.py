@@ -151,16 +151,18 @@ class Program:
 
     @cached_property
     def precision(self) -> float:
-        """The coarsest machine epsilon of the program's floating-point inputs and buffers."""
-        tensors = [*self.examples.values(), *self.module.buffers()]
-        return max((torch.finfo(item.dtype).eps for item in tensors if item.is_floating_point()), default=0.0)
+        """The coarsest machine epsilon of the program's floating-point inputs, buffers and conversions."""
+        dtypes = {item.dtype for item in (*self.examples.values(), *self.module.buffers())}
+        for node in self.module.graph.nodes:
+            dtypes.update(item for item in (*node.args, *node.kwargs.values()) if isinstance(item, torch.dtype))
+        return max((torch.finfo(dtype).eps for dtype in dtypes if dtype.is_floating_point), default=0.0)
 
     @cached_property
     def sources(self) -> tuple[dict[str, Sources], dict[str, Sources]]:
         """What each result may depend on, by name: (policy step outputs, sub-step outputs)."""
         graph = self.module.graph
         ports = dict(zip((node for node in graph.nodes if node.op == "placeholder"), self.input_names, strict=True))
-        found = sources_of_results(graph, lambda node: node.op != "call_function" or _draws_random_numbers(node))
+        found = sources_of_results(graph, lambda node: node.op != "call_function" or draws_random_numbers(node))
         results = [_sources(nodes, ports) for nodes in found]
         count = len(self.policy_step_outputs)
         default = dict(zip(self.policy_step_outputs, results[:count], strict=True))
@@ -251,7 +253,7 @@ class Program:
         return default, dict(zip(self.sub_step_outputs, results[count:], strict=True))
 
 
-def _draws_random_numbers(node: fx.Node) -> bool:
+def draws_random_numbers(node: fx.Node) -> bool:
     """Whether an operator is random. Recurrent and attention operators are random only in training mode."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:

@@ -15,6 +15,7 @@ from exploy.errors import InvalidEnvironmentError
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.verify.closed_loop import ClosedLoop, RunLength, has_terminal
 from exploy.verify.frozen_notes import FrozenNotes
+from exploy.verify.golden_trace import rounding_of
 from exploy.verify.session_wrapper import SessionWrapper
 from exploy.verify.tally import Tally
 from exploy.verify.trusted_substitutes import trusted_substitutes
@@ -120,7 +121,9 @@ def run_evaluation(
     """
     actor = session_wrapper.get_actor()
     modules = [*context_manager.modules, *([actor] if actor is not None else [])]
-    tally = Tally(atol, rtol, coarse_rtol=_coarse_rtol(modules, rtol), allow_uncompared=allow_uncompared)
+    in_modules, in_file = _coarse_rtol(modules, rtol), rounding_of(session_wrapper.contract)
+    coarse_rtol = max((item for item in (in_modules, in_file) if item is not None), default=None)
+    tally = Tally(atol, rtol, coarse_rtol=coarse_rtol, allow_uncompared=allow_uncompared)
     watch = FrozenNotes(env, session_wrapper)
     loop = ClosedLoop(
         env,
@@ -130,7 +133,7 @@ def run_evaluation(
         tally,
         reseed_every,
         watch,
-        only_actor_is_coarse=tally.coarse_rtol is not None and _coarse_rtol(context_manager.modules, rtol) is None,
+        only_actor_is_coarse=in_modules is not None and _coarse_rtol(context_manager.modules, rtol) is None,
     )
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     with evaluation_mode(modules), trusted_substitutes(env, actor, with_reset=False):
