@@ -53,6 +53,10 @@ def run(name: str, task: TaskOptions, target: Path, initial_memory: Sequence[str
         raise typer.Exit(FOUND) from None
     unchecked = "" if options.get("strict") else "; the environment was not checked for missing state (--no-strict)"
     print_file(console, result.path, f"{result.verification}{unchecked}")
+    unknown = getattr(env, "names_unknown_to_robots", ())
+    if unknown:
+        line = f"Controllers of robots have no agreed name for {', '.join(unknown)}."
+        console.print(for_rich(line), highlight=False, soft_wrap=True)
     if result.verification.verdict is Verdict.INCOMPLETE:
         raise typer.Exit(INCOMPLETE)
 

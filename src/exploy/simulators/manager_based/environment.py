@@ -72,7 +72,7 @@ class ManagerBasedEnvironment(ExportableEnvironment):
         """The name of the base body of each robot."""
 
     def substitutes(self) -> Iterable[Substitute]:
-        """Substitutes for code of the library that cannot be captured and that this environment calls."""
+        """Substitutes for code of the library that cannot be captured. Those that are not called are left out."""
         return ()
 
     def sensor_faults(self) -> Sequence[tuple[Any, str]]:
@@ -85,6 +85,11 @@ class ManagerBasedEnvironment(ExportableEnvironment):
     def env(self) -> Any:
         """The environment of the simulator."""
         return self._env
+
+    def __str__(self) -> str:
+        unknown = ", ".join(self.names_unknown_to_robots)
+        note = f"\nControllers of robots have no agreed name for {unknown}." if unknown else ""
+        return f"{self.context_manager()}{note}"
 
     @property
     def names_unknown_to_robots(self) -> list[str]:
@@ -178,28 +183,28 @@ class ManagerBasedEnvironment(ExportableEnvironment):
     # -- registration ------------------------------------------------------------------------------------------------
 
     def _register(self) -> None:
-        manager = self.context_manager()
-        manager.add_substitutes(self.substitutes())
+        manager, offered = self.context_manager(), [*self.robot_ports(), *self._memories()]
         for number, (_, name) in enumerate(self.sensor_faults()):
             manager.add_constant(f"{name}.{number}", partial(self._neutral.__getitem__, number))
-        offered = [*self.robot_ports(), *self._memories()]
-        used = self._used(offered)
-        register(manager, [port for port in offered if port.name in used])
+        used, substitutes = self._try(offered)
+        manager.add_substitutes(substitutes)
+        register(manager, [port for port in offered if port.kind is Output or port.name in used])
 
     def _memories(self) -> Iterator[RobotPort]:
         yield from action_memories(self._env.action_manager)
         yield from buffer_memories(self._env.observation_manager, self._groups)
 
-    def _used(self, offered: list[RobotPort]) -> set[str]:
-        """The names of the components that the pipeline uses; all Outputs."""
+    def _try(self, offered: list[RobotPort]) -> tuple[set[str], list[Substitute]]:
+        """Capture the pipeline once; return the names of the Inputs and Memories, and the substitutes, that it uses."""
         manager, actor = self.context_manager(), _AnyActor(self.empty_actions())
+        substitutes = list(self.substitutes())
         with manager.registrations_undone():
             register(manager, offered)
-            with trusted_substitutes(self, actor, with_reset=False):
+            manager.add_substitutes(substitutes)
+            with trusted_substitutes(self, actor, with_reset=False) as found:
                 used = used_ports(capture(self, actor))
-            inputs = {item.name for item in manager.get_input_components() if item.input_name in used}
-            outputs = {item.name for item in manager.get_output_components() if not isinstance(item, Memory)}
-        return inputs | outputs
+            names = {item.name for item in manager.get_input_components() if item.input_name in used}
+        return names, [item for item in substitutes if item.name not in found.unused]
 
     def _require_one_robot(self) -> None:
         if self._env.num_envs != 1:

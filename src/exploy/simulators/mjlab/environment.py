@@ -4,15 +4,18 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import torch
+
 from exploy.environment.substitutes import Substitute
-from exploy.errors import SensorBiasWarning
+from exploy.errors import InvalidEnvironmentError, SensorBiasWarning
 from exploy.simulators.manager_based.environment import ManagerBasedEnvironment
 from exploy.simulators.manager_based.interface_names import name_part
-from exploy.simulators.manager_based.memories import buffers
 from exploy.simulators.manager_based.robot_ports import RobotPort
 from exploy.simulators.mjlab.commands import command_ports
+from exploy.simulators.mjlab.nan_checks import checks_for_nan
 from exploy.simulators.mjlab.robots import frame_ports, joint_ports, target_ports, velocity_ports
 from exploy.simulators.mjlab.sensors import sensor_ports
+from exploy.simulators.mjlab.site_poses import site_poses
 from exploy.simulators.mjlab_substitutes import mjlab_substitutes
 
 _BIAS = "encoder_bias"
@@ -27,7 +30,8 @@ class MjlabEnvironment(ManagerBasedEnvironment):
         clip_actions: `clip_actions` of the runner's configuration.
 
     Raises:
-        InvalidEnvironmentError: If there are several robots, a group does not exist, or a delay is random.
+        InvalidEnvironmentError: If there are several robots, it is not on the CPU, a group does not exist, or a delay
+            is random.
         CaptureError: If the observation or action code cannot be captured; the message names the line.
 
     Example:
@@ -37,6 +41,7 @@ class MjlabEnvironment(ManagerBasedEnvironment):
 
     def __init__(self, env: Any, groups: Sequence[str] = ("actor",), clip_actions: float | None = None):
         env = env.unwrapped
+        _require_cpu(env)
         super().__init__(env, groups, clip_actions)
         _warn_of_biases(env)
 
@@ -67,16 +72,20 @@ class MjlabEnvironment(ManagerBasedEnvironment):
         yield from command_ports(env.command_manager)
 
     def substitutes(self) -> list[Substitute]:
-        """Those for ring buffers, if an observation has a history or a delay."""
-        manager, groups = self.env.observation_manager, self._groups
-        delays = list(buffers(manager, "_group_obs_term_delay_buffer", groups))
-        histories = list(buffers(manager, "_group_obs_term_history_buffer", groups))
-        ring, lags = mjlab_substitutes()
-        return [*([ring] if delays or histories else []), *([lags] if delays else [])]
+        """Those for ring buffers and delays, for poses of sites, and for checks of observations for NaN."""
+        return [*mjlab_substitutes(), site_poses(), checks_for_nan()]
 
     def sensor_faults(self) -> list[tuple[Any, str]]:
         """The biases of encoders."""
         return [(entity.data, _BIAS) for entity in self.env.scene.entities.values() if entity.is_articulated]
+
+
+def _require_cpu(env: Any) -> None:
+    if torch.device(env.device).type != "cpu":
+        raise InvalidEnvironmentError(
+            f"The environment is on {env.device}, where graphs of CUDA hide what it computes. Make it for the export "
+            'with device="cpu"; the weights of the policy do not change.'
+        )
 
 
 def _warn_of_biases(env: Any) -> None:

@@ -8,12 +8,14 @@ import torch
 from exploy.environment.components import Input, Output
 from exploy.simulators.manager_based.interface_names import name_part
 from exploy.simulators.manager_based.robot_ports import RobotPort
+from exploy.simulators.mjlab.site_poses import orientation_call
 
 _SLIDE, _HINGE = 2, 3  # mujoco.mjtJoint
 _AFFINE = 1  # mujoco.mjtBias
 _MARGIN = 0.1  # of the range of a joint: simulated stops are soft
 
 _WORLD = "world"
+_QUATERNION = {"names": ["w", "x", "y", "z"], "frame": _WORLD}
 _IN_ROOT = {  # properties of EntityData, in the frame of the root body
     "lin_vel_b_rt_w_in_b": ("root_link_lin_vel_b", "m/s"),
     "ang_vel_b_rt_w_in_b": ("root_link_ang_vel_b", "rad/s"),
@@ -48,12 +50,13 @@ def frame_ports(name: str, entity: Any, sim: Any) -> Iterator[RobotPort]:
     for body, index in bodies:
         base = f"{prefix}.{name_part(body)}"
         yield _state(f"{base}.pos_b_rt_w_in_w", sim, "xpos", index, {"unit": "m", "frame": _WORLD})
-        yield _state(f"{base}.w_Q_b", sim, "xquat", index, {"names": ["w", "x", "y", "z"], "frame": _WORLD})
+        yield _state(f"{base}.w_Q_b", sim, "xquat", index, _QUATERNION)
     taken = {body for body, _ in bodies}
-    for site, index in zip(entity.site_names, indexing.site_ids.tolist(), strict=True):
+    sites = zip(entity.site_names, indexing.site_ids.tolist(), strict=True)
+    for number, (site, index) in enumerate(sites):
         base = f"{prefix}.{name_part(site if site not in taken else f'{site}_site')}"
         yield _state(f"{base}.pos_b_rt_w_in_w", sim, "site_xpos", index, {"unit": "m", "frame": _WORLD})
-        yield _state(f"{base}.w_R_b", sim, "site_xmat", index, {"frame": _WORLD})
+        yield RobotPort(Input, f"{base}.w_Q_b", None, orientation_call(entity.data, number), _QUATERNION)
 
 
 def velocity_ports(name: str, entity: Any) -> Iterator[RobotPort]:
