@@ -1,5 +1,7 @@
 """Which of the offered components a pipeline uses."""
 
+from functools import partial
+
 import torch
 
 from exploy.capture.capture import capture
@@ -24,10 +26,10 @@ class Robot(TestEnvironment):
         self.motion = torch.rand(3, 1)
         self.context_manager().add_components(
             [
-                *(Input(f"body_{index}", lambda index=index: self.bodies[:, index]) for index in range(5)),
+                *(Input(f"body_{index}", partial(self.bodies.select, 1, index)) for index in range(5)),
                 Input("velocity", lambda: self.velocity),
                 Input("frame", lambda: self.frame),
-                *(Memory(name, lambda name=name: getattr(self, name)) for name in ("filtered", "before", "older")),
+                *(Memory(name, partial(getattr, self, name)) for name in ("filtered", "before", "older")),
                 Output("targets", lambda: self.targets),
             ]
         )
