@@ -196,6 +196,10 @@ class UnusedInputWarning(ExployWarning):
     """A registered Input does not influence any output and is left out of the file."""
 
 
+class UnreadGroupWarning(ExployWarning):
+    """The actor does not read a group of observations, which is left out of the file."""
+
+
 class NoResetSeenWarning(ExployWarning):
     """No reset of the environment was seen, so the start values of memories are their current values."""
 

@@ -1,6 +1,7 @@
 """Exports of policies alone: what is in the file, and what is refused."""
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,32 @@ def test_policies_that_are_broken_already_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match=r"cannot be computed from obs \[1, 4\] in single precision: ValueError"):
         export_policy(Recurrent().half(), path)
     assert list(tmp_path.iterdir()) == []
+
+
+class AlongRobots(torch.nn.Module):
+    """Compares robots with each other."""
+
+    def __init__(self, compare: Callable[[torch.Tensor], torch.Tensor]):
+        super().__init__()
+        self.compare = compare
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x - self.compare(x)
+
+
+ALONG_ROBOTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "median": lambda x: x.median(0).values,
+    "cumprod": lambda x: x.cumprod(0),
+    "cummax": lambda x: x.cummax(0).values,
+}
+
+
+@pytest.mark.parametrize("name", ALONG_ROBOTS)
+def test_what_is_computed_along_an_open_number_of_robots_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    policy = Recurrent()
+    policy.head = torch.nn.Sequential(policy.head, AlongRobots(ALONG_ROBOTS[name]))  # type: ignore[assignment]
+    with pytest.raises(LoweringError, match=rf"test_policy_export.py:\d+ \(in .*\): aten.{name}.* number of robots"):
+        export_policy(policy, tmp_path / "policy.onnx", dynamic_batch=True)
 
 
 @pytest.mark.parametrize("path", [None, 5, "", "a\0b", "x" * 300])

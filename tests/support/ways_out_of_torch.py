@@ -175,6 +175,9 @@ WAYS: dict[str, list[Way]] = {
             torch.from_numpy(np.ones((1, 2), np.float32)) * x
             x.data * 2
             x.detach() * 2
+            x.as_subclass(torch.nn.Buffer) * 2
+            setattr(w := z.clone(), "data", x) or w * 2
+            z.clone().set_(x) * 2
             x.view(torch.int32) * 2
         """),
     ],

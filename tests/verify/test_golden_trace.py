@@ -10,6 +10,7 @@ from exploy.contract import GoldenTrace
 from exploy.exporter.core.components import Input, Memory, Output
 from exploy.runtime import Controller
 from exploy.runtime.model_file import ModelFile
+from exploy.verify import golden_trace
 from exploy.verify.golden_trace import MAX_BYTES
 from tests.support.environments import TestEnvironment, make_actor
 from tests.support.files import exported, robot_file
@@ -85,12 +86,13 @@ class Camera(TestEnvironment):
         self.image += self.noise(self.image)
 
 
-@pytest.mark.parametrize(("size", "ticks"), [(8, 12), (120, 4), (300, None)])
-def test_its_size_is_bounded(size: int, ticks: int | None) -> None:
+@pytest.mark.parametrize(("size", "ticks"), [(8, 12), (120, 4), (300, 1), (310, None)])
+def test_its_size_is_bounded(size: int, ticks: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(golden_trace, "MAX_BYTES_OF_ONE_TICK", 370_000)
     data = exported(Camera(size), make_actor(2))
     trace = ModelFile.parse(data).contract.trace
     assert (None if trace is None else trace.ticks) == ticks
-    assert len(data) < 1.5 * MAX_BYTES + 20_000
+    assert len(data) < 1.5 * max(MAX_BYTES, 4 * size**2 if ticks == 1 else 0) + 20_000
     if trace is not None:
         assert Controller.load(data).selftest() == ticks
 

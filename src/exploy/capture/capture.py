@@ -11,6 +11,7 @@ from torch.nn.parameter import is_lazy
 
 from exploy.capture.actor_state import require_no_new_state
 from exploy.capture.aliases import require_disjoint_arguments, tie_aliases
+from exploy.capture.autocast import require_no_autocast
 from exploy.capture.file_dtypes import CONVERT_COMPONENT, require_file_dtype
 from exploy.capture.frozen import frozen_tensors
 from exploy.capture.graph_module import own_module
@@ -18,14 +19,14 @@ from exploy.capture.initial_memory import initial_values
 from exploy.capture.masks import replace_constant_masks, replace_masked_writes
 from exploy.capture.pipeline import Pipeline
 from exploy.capture.pointers import require_no_views_of_pointers
-from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program, ProgramInput, ProgramMemory
+from exploy.capture.program import ACTIONS, FrozenTensor, Program, ProgramInput, ProgramMemory
 from exploy.capture.recording import STAGE, mutated_arguments
 from exploy.capture.sensitivity import Sensitivity
 from exploy.capture.two_rates import OBSERVE, TwoRates, split_rates
 from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Memory, describe
 from exploy.environment.exportable_environment import ExportableEnvironment
-from exploy.environment.tensor_copies import cpu_copy
+from exploy.environment.tensor_copies import as_plain, cpu_copy
 from exploy.errors import ActorError, ComponentError
 from exploy.live.attribute_paths import identifier_from_attr_path, index_paths
 from exploy.live.geometry import Geometry
@@ -57,11 +58,12 @@ def capture(
         ComponentError, ActorError, InvalidEnvironmentError: If a callback, the actor or the environment returns an
             invalid value.
     """
+    require_no_autocast()
     _require_initialized_parameters(actor)
     require_no_new_state(env.context_manager())
     roots = live_objects(env, actor)
     pipeline = Pipeline(env, actor)
-    arguments = {component.input_name: component.fetch() for component in pipeline.inputs}
+    arguments = {component.input_name: as_plain(component.fetch()) for component in pipeline.inputs}
     for component in pipeline.inputs:
         require_file_dtype(component, arguments[component.input_name], CONVERT_COMPONENT, ComponentError)
     require_disjoint_arguments(arguments)
@@ -85,6 +87,7 @@ class _Builder:
         recording, pipeline = self.pipeline.recording, self.pipeline
         self._require_constant_shapes()
         written = self._written_by_observations()  # while nodes still are those that were recorded
+        unread_groups = pipeline.unread_groups()
         attr_paths = index_paths(self.roots)
         modules = [value for value in self.roots.values() if isinstance(value, torch.nn.Module)]
         require_no_views_of_pointers(recording)
@@ -93,7 +96,8 @@ class _Builder:
         stored = self._declared(self._located(frozen_tensors(recording, regions, attr_paths, modules)))
         replace_constant_masks(recording)
         after_policy, after_sub_step = pipeline.boundaries[:2]
-        default = {ACTIONS: pipeline.actions, OBSERVATIONS: pipeline.observations, **after_policy.outputs}
+        observations = {name: node for name, node in pipeline.observations.items() if name not in unread_groups}
+        default = {ACTIONS: pipeline.actions, **observations, **after_policy.outputs}
         rates = split_rates(
             recording,
             regions,
@@ -119,10 +123,15 @@ class _Builder:
             frozen=[],
             parameter_names=names,
             dropped_checks=tuple(recording.dropped_checks),
+            observation_outputs=tuple(observations),
+            unread_groups=unread_groups,
         )
         program = program.without_memories(program.unread_memories)
         sensitivity = Sensitivity(program)
         read = [item for item in stored if not item.is_written or sensitivity.depends_on(item)]
+        if unread_groups:
+            used = program.used_buffers
+            read = [item for item in read if item.buffers & used or item.is_read_by_python]
         return dataclasses.replace(
             program,
             frozen=[item for item in read if not item.is_weight or item.is_written],

@@ -56,13 +56,13 @@ class _Flow:
             flowing |= 1 << len(self._sources)
             self._sources.append(node)
         for target in overwritten:
-            self._held[_root(target)] = 0
+            self._held[memory_of(target)] = 0
         for target in (node, *written):
-            root = _root(target)
+            root = memory_of(target)
             self._held[root] = self._held.get(root, 0) | flowing
 
     def _read(self, node: fx.Node) -> int:
-        return self._held[_root(node)]
+        return self._held[memory_of(node)]
 
     def _nodes(self, bits: int) -> set[fx.Node]:
         return {source for position, source in enumerate(self._sources) if bits >> position & 1}
@@ -86,8 +86,8 @@ def _is_whole_slice(node: fx.Node) -> bool:
     return given[0] in (None, 0) and given[1] in (None, sys.maxsize) and given[2] in (None, 1)
 
 
-def _root(node: fx.Node) -> fx.Node:
-    """The node that this node is, or may be, a view of."""
+def memory_of(node: fx.Node) -> fx.Node:
+    """The node that owns the memory of a node: the one that it is, or may be, a view of."""
     while True:
         viewed = node.args[0] if node.target is operator.getitem else viewed_argument(node)
         if not isinstance(viewed, fx.Node):

@@ -13,12 +13,14 @@ from torch.utils._pytree import tree_iter, tree_map
 from exploy.capture.branches import Branches
 from exploy.capture.pointers import at_pointer, has_pointer
 from exploy.capture.recording import Recording, data_dependent_message, is_about_control_flow
+from exploy.capture.replaced_memory import replace_memory
 from exploy.capture.row_operations import Rows
+from exploy.capture.subclasses import call_by_classes, classes_to_ask, is_subclass
 from exploy.errors import DataDependentError
 from exploy.live.called_function import torch_function_instead
-from exploy.live.geometry import Geometry, has_memory
+from exploy.live.geometry import has_memory
 from exploy.live.location import UNKNOWN, calling_frame, calling_line
-from exploy.live.snapshot import Snapshot
+from exploy.live.snapshot import Snapshot, sets_data
 
 _ESCAPES = {
     "__bool__": "The truth value of a tensor (if, while, and, assert)",
@@ -67,6 +69,7 @@ class EscapeGuard(TorchFunctionMode):
     def __init__(self, recording: Recording, snapshot: Snapshot):
         super().__init__()
         self._recording = recording
+        recording.guard = self
         self._snapshot = snapshot
         self._escape: DataDependentError | None = None
         self._rows = Rows(recording, self)
@@ -91,8 +94,23 @@ class EscapeGuard(TorchFunctionMode):
             DataDependentError: If it would move a value that depends on an input out of torch.
         """
         kwargs = kwargs or {}
-        name = _name(func)
         items = list(tree_iter((args, kwargs)))
+        kinds = classes_to_ask(items)
+        if kinds:
+            with self:
+                return call_by_classes(kinds, func, args, kwargs)
+        if sets_data(func):
+            return self.replace_memory(func, args)
+        if not any(map(is_subclass, items)):
+            return self._called(func, items, args, kwargs)
+
+        def called(*given: Any, **named: Any) -> Any:
+            return self._called(func, list(tree_iter((given, named))), given, named)
+
+        return self._recording.plain.call(called, args, kwargs)
+
+    def _called(self, func: Callable[..., Any], items: list[Any], args: Any, kwargs: Any) -> Any:
+        name = _name(func)
         tensors = [item for item in items if isinstance(item, torch.Tensor) and has_memory(item)]
         if self._recording.is_inside_transformation:
             self._protect(tensors)
@@ -113,19 +131,27 @@ class EscapeGuard(TorchFunctionMode):
         self._protect(tensors)
         if name == "__deepcopy__":
             return args[0].clone()
-        if _replaces_memory(func, args) and self._depend_on_arguments(tensors):
-            self.refuse(
-                "the memory of a tensor is replaced by assigning to .data, which a recording cannot see. Write the "
-                "values with tensor.copy_(value), or assign the new tensor to the attribute."
-            )
         try:
-            if torch.is_autocast_enabled("cpu"):
-                return self._autocast(func, tensors, args, kwargs)
             return func(*args, **kwargs)
         except RuntimeError as error:
             if not is_about_control_flow(error):
                 raise
             return self._with_numbers(func, args, kwargs)
+
+    def replace_memory(self, func: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Give a tensor the memory of another one.
+
+        Raises:
+            DataDependentError: If it is a part of other memory.
+        """
+        if len(args) != 2 or not isinstance(args[1], torch.Tensor):
+            self.refuse(
+                "the memory of a tensor is replaced by a part of other memory, which a recording cannot follow. Write "
+                "the values with tensor.copy_(value), or assign a view of the other tensor to the attribute."
+            )
+        self._protect(list(args))
+        self._snapshot.keep_memory_of(args[0])
+        return replace_memory(self._recording, func, *args)
 
     def _read(self, name: str, func: Callable[..., Any], tensors: list[torch.Tensor], args: Any, kwargs: Any) -> Any:
         where = calling_line()
@@ -140,18 +166,6 @@ class EscapeGuard(TorchFunctionMode):
             self._note_reads(tensors, where)
         with disable_proxy_modes_tracing():
             return func(*args, **kwargs)
-
-    def _autocast(self, func: Callable[..., Any], tensors: list[torch.Tensor], args: Any, kwargs: Any) -> Any:
-        """Run a function where torch.autocast() is on; refuse it if that changes the type of its result."""
-        result = func(*args, **kwargs)
-        with disable_proxy_modes_tracing(), torch.autocast("cpu", enabled=False):
-            plain = func(*args, **kwargs) if _is_converted(result, tensors) else result
-        if plain is not result and plain.dtype != result.dtype:
-            self.refuse(
-                f"torch.autocast() converts to {result.dtype} here, which a recording cannot see. Convert with "
-                ".to(dtype), or switch autocast off in prepare_export()."
-            )
-        return result
 
     def _transformed(self, name: str, func: Callable[..., Any], args: Any, kwargs: Any, items: list[Any]) -> Any:
         """Run a function inside of a transformation, where no value may leave torch."""
@@ -239,20 +253,6 @@ def _stack(data: Any) -> torch.Tensor:
         dtype = functools.reduce(torch.promote_types, (part.dtype for part in parts))
         return torch.stack([part.to(dtype) for part in parts])
     return data if isinstance(data, torch.Tensor) else torch.tensor(data)
-
-
-def _replaces_memory(func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-    """Whether a call sets `.data` to other memory; `x.data += 1` sets it to the same."""
-    if func != torch.Tensor.data.__set__:  # type: ignore[attr-defined]
-        return False
-    return not Geometry.of(args[0]).same_place(Geometry.of(args[1]))
-
-
-def _is_converted(result: Any, tensors: list[torch.Tensor]) -> bool:
-    """Whether a result has a type of few bits that no argument has."""
-    if not isinstance(result, torch.Tensor) or result.dtype not in (torch.bfloat16, torch.float16):
-        return False
-    return all(item.dtype != result.dtype for item in tensors)
 
 
 def _name(func: Callable[..., Any]) -> str:

@@ -4,6 +4,7 @@ import torch
 
 from exploy.environment.components import describe
 from exploy.errors import ExployError
+from exploy.live.geometry import has_memory
 
 _DTYPES = (
     torch.float32, torch.float64, torch.float16, torch.bool,
@@ -13,7 +14,7 @@ CONVERT_COMPONENT = "Convert it in the environment, for example with .float()."
 
 
 def require_file_dtype(what: object, tensor: torch.Tensor, remedy: str, error: type[ExployError]) -> None:
-    """Require that a tensor can be stored in a file.
+    """Require that a tensor has values that can be stored in a file.
 
     Args:
         what: The tensor, for the message.
@@ -22,8 +23,13 @@ def require_file_dtype(what: object, tensor: torch.Tensor, remedy: str, error: t
         error: The error to raise.
 
     Raises:
-        ExployError: If its dtype is not supported.
+        ExployError: If its dtype is not supported, or it has no memory of its own.
     """
+    if not has_memory(tensor):
+        raise error(
+            f"{what} is a {type(tensor).__name__} without memory of its own. Use the tensor that it wraps, or an "
+            "ordinary one that is computed from it."
+        )
     if tensor.dtype not in _DTYPES:
         raise error(f"{what} has {describe(tensor)}, a dtype that numpy or ONNX does not support. {remedy}")
 

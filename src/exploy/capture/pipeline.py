@@ -7,7 +7,7 @@ from torch import fx
 
 from exploy.capture.escape_guard import EscapeGuard
 from exploy.capture.file_dtypes import require_file_dtype
-from exploy.capture.recording import Recording
+from exploy.capture.recording import STAGE, Recording
 from exploy.capture.scripted_functions import scripted_functions_followed
 from exploy.capture.transformations import transformations_followed
 from exploy.capture.two_rates import (
@@ -20,7 +20,13 @@ from exploy.capture.two_rates import (
 )
 from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Input, Memory, Output, describe
-from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.exportable_environment import ExportableEnvironment, Observations
+from exploy.environment.observations import (
+    OBSERVATIONS,
+    describe_observations,
+    observation_ports,
+    validated_observations,
+)
 from exploy.environment.stages import Stages
 from exploy.environment.validation import validated_tensor
 from exploy.errors import ActorError, DataDependentError, ExployError, InvalidEnvironmentError
@@ -41,7 +47,7 @@ class Pipeline:
     actor: ExportableActor
     recording: Recording = field(default_factory=Recording)
     boundaries: list[Boundary] = field(default_factory=list)
-    observations: fx.Node = field(init=False)
+    observations: dict[str, fx.Node] = field(init=False)
     actions: fx.Node = field(init=False)
     carried_paths: PathIndex = field(init=False)
     rebound_by_observations: set[str] = field(init=False)
@@ -83,10 +89,21 @@ class Pipeline:
 
         self.recording.run(run, arguments, snapshot.gradient_mode())
 
+    def unread_groups(self) -> tuple[str, ...]:
+        """The groups of observations whose memory the actor does not read; call it while nodes are as recorded."""
+        if OBSERVATIONS in self.observations:
+            return ()
+        recording = self.recording
+        acting = [node for node in recording.graph.nodes if node.meta.get(STAGE) == ACT]
+        read = [place for node in acting for source in node.all_input_nodes if (place := recording.geometry(source))]
+        copied = {name: recording.geometry(node.all_input_nodes[0]) for name, node in self.observations.items()}
+        return tuple(name for name, place in copied.items() if place and not any(map(place.overlaps, read)))
+
     def _run(self) -> None:
         stages, recording = Stages(self.env, self.actor), self.recording
-        observations = self._validated_observations(stages.observe())
-        self.observations = recording.node_of(observations.clone())
+        observations = stages.observe()
+        ports = self._validated_ports(observations)
+        self.observations = {name: recording.node_of(tensor.clone()) for name, tensor in ports.items()}
         recording.end_stage(OBSERVE)
         self.rebound_by_observations = self._rebound_memories()
         actions = self._act(stages, observations)
@@ -99,19 +116,31 @@ class Pipeline:
             stages.sub_step()
             self._end_step(stage)
 
-    def _validated_observations(self, observations: torch.Tensor) -> torch.Tensor:
-        expected = validated_tensor(self.env, "empty_actor_observations")
-        if not isinstance(observations, torch.Tensor) or observations.shape != expected.shape:
-            got = describe(observations) if isinstance(observations, torch.Tensor) else type(observations).__name__
+    def _validated_ports(self, observations: Observations) -> dict[str, torch.Tensor]:
+        """The tensors of the observations, by port."""
+        empty = validated_observations(self.env, "empty_actor_observations")
+        expected, got = observation_ports(empty), observation_ports(observations)
+        if {name: item.shape for name, item in got.items()} != {name: item.shape for name, item in expected.items()}:
             raise InvalidEnvironmentError(
-                f"compute_observations() must return a tensor of {describe(expected)}, like "
-                f"empty_actor_observations(); got {got}."
+                f"compute_observations() must return tensors of {describe_observations(empty)}, like "
+                f"empty_actor_observations(); got {describe_observations(observations)}."
             )
-        remedy = "Return them with .float()."
-        require_file_dtype("The result of compute_observations()", observations, remedy, InvalidEnvironmentError)
-        return observations
+        for name, tensor in got.items():
+            what = "The result" if name == OBSERVATIONS else f"The group {name!r} of the result"
+            what += " of compute_observations()"
+            require_file_dtype(what, tensor, "Return it with .float().", InvalidEnvironmentError)
+        self._require_unused(got)
+        return got
 
-    def _act(self, stages: Stages, observations: torch.Tensor) -> torch.Tensor:
+    def _require_unused(self, ports: dict[str, torch.Tensor]) -> None:
+        taken = {item.input_name for item in self.inputs} | {item.output_name for item in self.outputs}
+        for name in taken & ports.keys():
+            raise InvalidEnvironmentError(
+                f"compute_observations() returns a group whose port is called {name!r}, like a registered component. "
+                "Rename one of them."
+            )
+
+    def _act(self, stages: Stages, observations: Observations) -> torch.Tensor:
         expected = validated_tensor(self.env, "empty_actions")
         try:
             actions = stages.act(observations)
@@ -120,9 +149,8 @@ class Pipeline:
         except Exception as error:
             if "tracing tensor" in str(error):
                 raise
-            raise ActorError(
-                f"The actor failed on observations of {describe(observations)} ({raising_line(error)}): {error}"
-            ) from error
+            what = describe_observations(observations)
+            raise ActorError(f"The actor failed on observations of {what} ({raising_line(error)}): {error}") from error
         if not isinstance(actions, torch.Tensor) or actions.shape != expected.shape:
             got = describe(actions) if isinstance(actions, torch.Tensor) else type(actions).__name__
             raise ActorError(f"The actor must return actions of {describe(expected)}, like empty_actions(); got {got}.")

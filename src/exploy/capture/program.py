@@ -17,7 +17,6 @@ from exploy.capture.recording import STAGE, WHERE
 from exploy.live.location import UNKNOWN
 
 ACTIONS = "actions"
-OBSERVATIONS = "obs"
 _RANDOM_WHILE_TRAINING = ("lstm", "gru", "rnn_tanh", "rnn_relu", "scaled_dot_product_attention")
 
 
@@ -117,6 +116,8 @@ class Program:
     The module takes the values of `inputs`, then of `memories`. It returns the values of `policy_step_outputs`, then of
     `sub_step_outputs`. `batch_axes` maps inputs and memories to the axis along which they may have any size.
     `dropped_checks` are the lines of user code that check values and raise or print, which the module does not.
+    `observation_outputs` are the outputs with observations. `unread_groups` are the groups of observations that the
+    actor does not read; the module does not return them.
     """
 
     module: fx.GraphModule
@@ -129,6 +130,8 @@ class Program:
     parameter_names: dict[str, str] = field(default_factory=dict)
     batch_axes: dict[str, int] = field(default_factory=dict)
     dropped_checks: tuple[str, ...] = ()
+    observation_outputs: tuple[str, ...] = ()
+    unread_groups: tuple[str, ...] = ()
 
     @property
     def frozen_and_weights(self) -> list[FrozenTensor]:
@@ -148,16 +151,18 @@ class Program:
 
     @cached_property
     def precision(self) -> float:
-        """The coarsest machine epsilon of the program's floating-point inputs and buffers."""
-        tensors = [*self.examples.values(), *self.module.buffers()]
-        return max((torch.finfo(item.dtype).eps for item in tensors if item.is_floating_point()), default=0.0)
+        """The coarsest machine epsilon of the program's floating-point inputs, buffers and conversions."""
+        dtypes = {item.dtype for item in (*self.examples.values(), *self.module.buffers())}
+        for node in self.module.graph.nodes:
+            dtypes.update(item for item in (*node.args, *node.kwargs.values()) if isinstance(item, torch.dtype))
+        return max((torch.finfo(dtype).eps for dtype in dtypes if dtype.is_floating_point), default=0.0)
 
     @cached_property
     def sources(self) -> tuple[dict[str, Sources], dict[str, Sources]]:
         """What each result may depend on, by name: (policy step outputs, sub-step outputs)."""
         graph = self.module.graph
         ports = dict(zip((node for node in graph.nodes if node.op == "placeholder"), self.input_names, strict=True))
-        found = sources_of_results(graph, lambda node: node.op != "call_function" or _draws_random_numbers(node))
+        found = sources_of_results(graph, lambda node: node.op != "call_function" or draws_random_numbers(node))
         results = [_sources(nodes, ports) for nodes in found]
         count = len(self.policy_step_outputs)
         default = dict(zip(self.policy_step_outputs, results[:count], strict=True))
@@ -168,6 +173,11 @@ class Program:
         """Names of the inputs and memories that a result depends on, in the order of the module's arguments."""
         used = {name for step in self.sources for sources in step.values() for name in sources.inputs}
         return [name for name in self.input_names if name in used]
+
+    @property
+    def used_buffers(self) -> frozenset[str]:
+        """Names of the buffers of the module that a result depends on."""
+        return frozenset(name for step in self.sources for sources in step.values() for name in sources.buffers)
 
     @property
     def sub_step_inputs(self) -> dict[str, list[str]]:
@@ -243,7 +253,7 @@ class Program:
         return default, dict(zip(self.sub_step_outputs, results[count:], strict=True))
 
 
-def _draws_random_numbers(node: fx.Node) -> bool:
+def draws_random_numbers(node: fx.Node) -> bool:
     """Whether an operator is random. Recurrent and attention operators are random only in training mode."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:

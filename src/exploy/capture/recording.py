@@ -15,6 +15,10 @@ from torch import fx
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode, make_fx
 from torch.utils.weak import WeakIdKeyDictionary
 
+from exploy.capture.autocast import marks_autocast, recording_conversions
+from exploy.capture.foreach import recording_lists
+from exploy.capture.replaced_memory import recording_set
+from exploy.capture.subclasses import PlainTensors, recording_subclasses
 from exploy.errors import CaptureError, DataDependentError, ExployError
 from exploy.live.geometry import Geometry, has_memory
 from exploy.live.location import UNKNOWN, calling_line, is_raised_by_user_code, raising_line
@@ -54,6 +58,8 @@ class Recording:
         self.dropped_checks: list[str] = []
         self.pointer_reads: list[Any] = []
         self.is_inside_transformation = False
+        self.plain = PlainTensors()
+        self.guard: Any = None  # the EscapeGuard, for what torch calls below torch functions
         self._tracer: Any = None
         self._taint = _Taint(self)
 
@@ -96,8 +102,8 @@ class Recording:
                 "operations, or move code that is not meant to run on the robot to prepare_export()."
             ) from error
         self._tracer = None
-        for node in list(self.graph.nodes):
-            if node.target is torch._C._set_grad_enabled:
+        for node in reversed(self.graph.nodes):
+            if node.target is torch._C._set_grad_enabled or marks_autocast(node.target):
                 self.graph.erase_node(node)
 
     def end_stage(self, stage: str) -> None:
@@ -107,12 +113,12 @@ class Recording:
 
     def node_of(self, tensor: torch.Tensor) -> fx.Node:
         """The node that produced a traced tensor; only available while recording."""
-        node: fx.Node = self._tracer.tensor_tracker[tensor].proxy.node
+        node: fx.Node = self._tracer.tensor_tracker[self.plain.of(tensor)].proxy.node
         return node
 
     def is_traced(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor object is an argument or the result of a recorded operation."""
-        return self._tracer is not None and tensor in self._tracer.tensor_tracker
+        return self._tracer is not None and self.plain.of(tensor) in self._tracer.tensor_tracker
 
     def depends_on_arguments(self, tensor: torch.Tensor) -> bool:
         """Whether the contents of a tensor depend on the arguments; only available while recording."""
@@ -160,6 +166,25 @@ class Recording:
             return value if isinstance(value, torch.Tensor) else None
         return self.tensors.get(node)
 
+    @property
+    def tracker(self) -> WeakIdKeyDictionary:
+        """What the tracer knows of tensors; only available while recording."""
+        tracker: WeakIdKeyDictionary = self._tracer.tensor_tracker
+        return tracker
+
+    def replace_tensor(self, tensor: torch.Tensor, other: torch.Tensor) -> None:
+        """Keep another tensor for the nodes that have produced this one; only available while recording."""
+        self.arguments = [other if item is tensor else item for item in self.arguments]
+        for node in self.graph.nodes:
+            if self.tensor(node) is not tensor:
+                continue
+            if node.op == "get_attr":
+                delattr(self._tracer.root, node.target)
+                setattr(self._tracer.root, node.target, other)
+            else:
+                self.tensors[node] = other
+        self._tracer.tensor_attrs.pop(tensor, None)
+
     def geometry(self, node: fx.Node) -> Geometry | None:
         """The memory location and layout of a node's tensor, or None."""
         tensor = self.tensor(node)
@@ -177,9 +202,13 @@ class Recording:
         self.arguments = list(arguments)
         for argument in arguments:
             self.tensors[self.node_of(argument)] = argument
+            self.plain.note(argument)
         tracker = _RecordingTracker(self, tracer.tensor_tracker)
         tracer.tensor_tracker = tracker
-        mode.__torch_dispatch__ = _without_copies_of_shared_memory(mode.__torch_dispatch__)
+        dispatch = _without_copies_of_shared_memory(mode.__torch_dispatch__)
+        dispatch = recording_lists(mode, recording_conversions(mode, dispatch))
+        dispatch = recording_set(self, mode, dispatch)
+        mode.__torch_dispatch__ = recording_subclasses(self, mode, dispatch)
         self.end_stage(ENTRY)
 
     def note(self, tensor: torch.Tensor, node: fx.Node) -> None:
@@ -202,6 +231,7 @@ class Recording:
                 f"{node.meta[WHERE]}: a tensor of layout {tensor.layout} on the device {tensor.device} cannot be "
                 "recorded. Use dense tensors with values."
             )
+        self.plain.note(tensor)
         origin = node.args[0] if node.target is operator.getitem else node
         if isinstance(origin, fx.Node):
             origin.meta.setdefault(WHERE, node.meta[WHERE])

@@ -58,7 +58,8 @@ def _inlined(recording: Recording, function: Callable[..., Any], args: Any, kwar
 
     with recording.inside_transformation(), disable_proxy_modes_tracing():
         module = make_fx(torch.func.functionalize(flat), tracing_mode="real")(*tensors)
-    return tree_unflatten(list(_Inner(module).run(*tensors)), structure[0])
+    with torch._C._DisableAutocast():  # its conversions are among the operators
+        return tree_unflatten(list(_Inner(module).run(*tensors)), structure[0])
 
 
 class _Inner(fx.Interpreter):

@@ -12,7 +12,7 @@ from exploy.cli.console import output, print_json
 from exploy.cli.exit_codes import FOUND
 from exploy.cli.signer import Signer, find_signer
 from exploy.contract import Contract
-from exploy.contract.formatting import format_elements, format_rates, format_shape, format_values
+from exploy.contract.formatting import format_elements, format_rates, format_shape, format_terms, format_values
 from exploy.runtime.model_file import ModelFile
 from exploy.text import for_rich
 
@@ -109,9 +109,8 @@ def _print_rest(console: Console, contract: Contract) -> None:
         declared = f", declared as {frozen.declared}" if frozen.declared else ""
         text = f"{frozen.name} {frozen.dtype} {list(frozen.shape)}{declared}"
         console.print(f"[bold]constant[/] {for_rich(text)}", highlight=False)
-    if contract.observation_terms:
-        terms = ", ".join(f"{term.name} [{term.start}:{term.stop}]" for term in contract.observation_terms)
-        console.print(f"[bold]observation[/] {for_rich(terms)}", highlight=False)
+    for what, terms in format_terms(contract).items():
+        console.print(f"[bold]{for_rich(what)}[/] {for_rich(', '.join(terms))}", highlight=False)
     if contract.unused_inputs:
         console.print(
             f"[bold]unused inputs, not in the file[/] {for_rich(', '.join(contract.unused_inputs))}", highlight=False

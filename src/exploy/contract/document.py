@@ -17,6 +17,7 @@ from exploy.contract.parts import (
     GoldenTrace,
     ObservationTerm,
     Port,
+    PortKind,
     Provenance,
     StoredMemory,
 )
@@ -41,7 +42,7 @@ class Contract(Part):
         frozen: Tensors that are stored with their value at export.
         unused_inputs: Registered Inputs that no output depends on. They are not in the file.
         sub_step_inputs: For each output of a sub-step, the Inputs that it is computed from.
-        observation_names: One name for each element of the observation.
+        observation_names: One name for each element of the observation. The ports of groups have their own names.
         observation_terms: The terms of the observation with their slices.
         random_outputs: Outputs that depend on random numbers.
         sim_dt: Seconds between two ticks, if known.
@@ -79,6 +80,17 @@ class Contract(Part):
     def hz(self) -> float | None:
         """Ticks per second, or None if unknown."""
         return None if self.sim_dt is None else 1 / self.sim_dt
+
+    @property
+    def observation_outputs(self) -> tuple[str, ...]:
+        """The outputs with observations: `obs`, or one for each group."""
+        return tuple(port.name for port in self.outputs if port.kind == PortKind.OBSERVATIONS)
+
+    def element_names(self, port: Port) -> tuple[str, ...]:
+        """Return the names of the elements of a port along its last dimension; empty if there are none."""
+        if port.names is not None:
+            return port.names
+        return self.observation_names if port.kind == PortKind.OBSERVATIONS else ()
 
     def check(self) -> None:
         """Check that ports and memories can be told apart, that a controller can hold them, and who has `on_stop`.

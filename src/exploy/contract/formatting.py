@@ -33,6 +33,15 @@ def format_elements(port: Port) -> str:
     return "; ".join(parts)
 
 
+def format_terms(contract: Contract) -> dict[str, tuple[str, ...]]:
+    """Format the terms of the observation with their slices, by what they belong to: "observation" or "obs.GROUP"."""
+    terms: dict[str, tuple[str, ...]] = {}
+    for term in contract.observation_terms:
+        what = term.port or "observation"
+        terms[what] = (*terms.get(what, ()), f"{term.name} [{term.start}:{term.stop}]")
+    return terms
+
+
 def format_shape(port: Port) -> str:
     """Format the shape of a port."""
     return ", ".join(map(str, port.shape)) or "scalar"

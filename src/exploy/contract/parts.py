@@ -183,12 +183,14 @@ class ObservationTerm(Part):
         name: Name of the term.
         start: Position of its first element.
         stop: Position after its last element.
+        port: The port of the group of observations that it belongs to; missing if there are no groups.
         unknown: Fields that this version does not know.
     """
 
     name: str
     start: Size
     stop: Size
+    port: str | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:

@@ -1,5 +1,6 @@
 """The contract of a file that was exported from an environment."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,11 +8,12 @@ import numpy as np
 
 from exploy.backends.artifact import Artifact
 from exploy.backends.interface import Interface, Tensor
-from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program, ProgramMemory
+from exploy.capture.program import ACTIONS, FrozenTensor, Program, ProgramMemory
 from exploy.contract import (
     STEP_COUNT,
     Contract,
     Frozen,
+    ObservationTerm,
     Port,
     PortKind,
     StoredMemory,
@@ -24,8 +26,9 @@ from exploy.contract.limits import MAX_SECONDS, MIN_SECONDS
 from exploy.description.port_semantics import with_semantics
 from exploy.description.provenance import provenance_of
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.observations import OBSERVATIONS, validated_observation_names
 from exploy.environment.tensor_copies import to_numpy
-from exploy.environment.validation import validated_metadata, validated_observation_names
+from exploy.environment.validation import validated_metadata
 from exploy.errors import MetadataError
 
 
@@ -44,7 +47,7 @@ def build_contract(
         MetadataError: If the metadata of a component or `on_stop` does not fit its port.
     """
     interface, names = artifact.interface, validated_observation_names(env)
-    outputs = [_port(value, env, program, is_output=True) for value in interface.outputs]
+    outputs = [_with_names(_port(value, env, program, is_output=True), names) for value in interface.outputs]
     return Contract(
         decimation=decimation,
         inputs=tuple(_port(value, env, program, is_output=False) for value in interface.inputs),
@@ -53,8 +56,8 @@ def build_contract(
         frozen=tuple(_frozen(item) for item in program.frozen),
         unused_inputs=tuple(name for name in program.input_names if name not in program.used_inputs),
         sub_step_inputs=program.sub_step_inputs,
-        observation_names=names,
-        observation_terms=terms_of(names) if len(names) == _width(interface, OBSERVATIONS) else (),
+        observation_names=names.get(OBSERVATIONS, ()) if OBSERVATIONS in program.observation_outputs else (),
+        observation_terms=_terms(interface, program, names),
         random_outputs=tuple(name for name in program.policy_step_outputs if name in program.random_outputs),
         sim_dt=_sim_dt(validated_metadata(env)),
         provenance=provenance_of(env, model_source or {}, artifact.opset, artifact.ir_version),
@@ -63,7 +66,8 @@ def build_contract(
 
 
 def _port(value: Tensor, env: ExportableEnvironment, program: Program, *, is_output: bool) -> Port:
-    own_kinds = {STEP_COUNT: PortKind.STEP_COUNT, ACTIONS: PortKind.ACTIONS, OBSERVATIONS: PortKind.OBSERVATIONS}
+    own_kinds = {STEP_COUNT: PortKind.STEP_COUNT, ACTIONS: PortKind.ACTIONS}
+    own_kinds |= dict.fromkeys(program.observation_outputs, PortKind.OBSERVATIONS)
     own_kinds |= {
         name: PortKind.MEMORY for memory in program.memories for name in (memory.input_name, memory.output_name)
     }
@@ -88,10 +92,24 @@ def with_given_on_stop(outputs: Sequence[Port], on_stop: Mapping[str, Any] | Non
         raise MetadataError(str(error)) from None
 
 
-def _width(interface: Interface, name: str) -> int | str | None:
-    """The size of the last dimension of an output."""
-    shape = next((value.shape for value in interface.outputs if value.name == name), None)
-    return shape[-1] if shape else None
+def _with_names(port: Port, names: Mapping[str, tuple[str, ...]]) -> Port:
+    """Return the port of a group of observations with the names of its elements, if they fit."""
+    own = names.get(port.name, ())
+    is_group = port.kind == PortKind.OBSERVATIONS and port.name != OBSERVATIONS
+    if not is_group or not port.shape or len(own) != port.shape[-1] or len(set(own)) < len(own):
+        return port
+    return dataclasses.replace(port, names=own)
+
+
+def _terms(interface: Interface, program: Program, names: Mapping[str, tuple[str, ...]]) -> tuple[ObservationTerm, ...]:
+    """The terms of all observations whose elements have one name each."""
+    shapes = {value.name: value.shape for value in interface.outputs if value.name in program.observation_outputs}
+    return tuple(
+        term
+        for name, shape in shapes.items()
+        if shape and len(names.get(name, ())) == shape[-1]
+        for term in terms_of(names[name], None if name == OBSERVATIONS else name)
+    )
 
 
 def _sim_dt(metadata: dict[str, Any]) -> float | None:

@@ -7,10 +7,11 @@ from typing import Any
 
 from exploy.backends.artifact import Artifact
 from exploy.backends.interface import Tensor
-from exploy.capture.program import OBSERVATIONS, Program, ProgramMemory
+from exploy.capture.program import Program, ProgramMemory
 from exploy.contract import Contract, Port, PortKind, StoredMemory, terms_of
 from exploy.description.environment_contract import describe_memory, with_given_on_stop
 from exploy.description.provenance import provenance_of
+from exploy.environment.observations import OBSERVATIONS
 from exploy.errors import MetadataError
 from exploy.policy.policy import Policy, PolicyState
 

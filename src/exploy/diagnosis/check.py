@@ -34,7 +34,8 @@ from exploy.diagnosis.reset_starts import AS_FOUND, InitialMemory, MemoryStarts,
 from exploy.diagnosis.tried_suggestions import with_tried_suggestions
 from exploy.environment.actor import ExportableActor, make_exportable_actor
 from exploy.environment.exportable_environment import ExportableEnvironment
-from exploy.environment.validation import validated_decimation, validated_observation_names
+from exploy.environment.observations import validated_observation_names
+from exploy.environment.validation import validated_decimation
 from exploy.errors import InvalidEnvironmentError
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.live.location import definition
@@ -233,11 +234,11 @@ def step_findings(examination: Examination) -> list[Finding]:
     return [Finding.of(FindingKind.NOT_OBSERVED, "env.step()", what, definition(type(env).step), advice)]
 
 
-def _observation_names(env: ExportableEnvironment) -> tuple[str, ...]:
+def _observation_names(env: ExportableEnvironment) -> dict[str, tuple[str, ...]]:
     try:
         return validated_observation_names(env)
     except Exception:
-        return ()  # name_findings() reports the error
+        return {}  # name_findings() reports the error
 
 
 def _listed(name: str) -> tuple[Detector, ...]:

@@ -39,7 +39,7 @@ class Examination:
         long_run: A long run of the pipeline alone, if it was made.
         roles: The roles of frozen tensors, by name.
         probes: Python values at the time when possible caches were written.
-        observation_names: Names of the elements of the observation; empty if unknown.
+        observation_names: Names of the elements of observations, by port; empty if unknown.
         python_before: Python values at the capture, by path.
         difference: How program and environment differ while the simulator is not stepped; None if they agree.
         findings: The findings so far.
@@ -56,7 +56,7 @@ class Examination:
     long_run: LongRun = field(default_factory=LongRun)
     roles: dict[str, Role] = field(default_factory=dict)
     probes: list[Probe] = field(default_factory=list)
-    observation_names: tuple[str, ...] = ()
+    observation_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     python_before: dict[str, object] = field(default_factory=dict)
     difference: str | None = None
     findings: list[Finding] = field(default_factory=list)

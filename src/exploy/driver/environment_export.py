@@ -30,6 +30,7 @@ from exploy.errors import (
     InferredMemoryWarning,
     NoResetSeenWarning,
     NotRestoredWarning,
+    UnreadGroupWarning,
     UnusedInputWarning,
 )
 from exploy.live.location import is_internal
@@ -291,6 +292,7 @@ def _warn(source: EnvironmentSource, written: WrittenFile) -> None:
     unused = [name for name in contract.unused_inputs if name not in memories]
     texts: list[tuple[type[ExployWarning], str | None]] = [
         (UnusedInputWarning, _unused_line(unused)),
+        (UnreadGroupWarning, _unread_line(written.program)),
         (InferredMemoryWarning, source.inferred.line() if source.inferred is not None else None),
         (FrozenTensorWarning, frozen_line(contract)),
         (DroppedCheckWarning, _dropped_line(written.program)),
@@ -300,6 +302,12 @@ def _warn(source: EnvironmentSource, written: WrittenFile) -> None:
     for category, text in texts:
         if text:
             warnings.warn(text, category, stacklevel=_frames_of_exploy())
+
+
+def _unread_line(program: Program) -> str | None:
+    if not program.unread_groups:
+        return None
+    return f"The actor does not read {', '.join(program.unread_groups)}; left out of the file."
 
 
 def _dropped_line(program: Program) -> str | None:

@@ -17,8 +17,11 @@ class ExportableActor(torch.nn.Module, ABC):
     """Interface of an actor that can be exported."""
 
     @abstractmethod
-    def forward(self, obs: torch.Tensor) -> torch.Tensor:
-        """Compute actions from a batch of observations of shape (batch_size, obs_dim)."""
+    def forward(self, obs: Any) -> torch.Tensor:
+        """Compute actions from a batch of observations: a tensor of shape (batch_size, obs_dim), or groups of tensors.
+
+        The actor gets what `compute_observations()` of the environment returns.
+        """
 
     def reset(self, dones: torch.Tensor) -> None:
         """Reset the internal state of the environments whose flag in `dones` (batch_size,) is True."""
@@ -36,7 +39,7 @@ class _WrappedActor(ExportableActor):
         self.actor = actor
         self.training = getattr(actor, "training", False)  # a frozen script module has no such flag
 
-    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+    def forward(self, obs: Any) -> torch.Tensor:
         result: torch.Tensor = self.actor(obs)
         return result
 

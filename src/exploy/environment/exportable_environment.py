@@ -5,13 +5,15 @@ observation computation and action processing, and the evaluator to step the env
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import torch
 
 from exploy.environment.context_manager import ContextManager
 from exploy.errors import InvalidEnvironmentError
+
+Observations: TypeAlias = Any  # a tensor, or a mapping with groups of tensors; subclasses declare which
 
 
 class ExportableEnvironment(ABC):
@@ -19,6 +21,9 @@ class ExportableEnvironment(ABC):
 
     One policy step of the exported file is: connections, command updates, `compute_observations()`, the
     actor, `process_actions()`, `apply_actions()`. One sub-step is: connections, `apply_actions()`.
+
+    Observations are one tensor, or groups of tensors in a dictionary or TensorDict, such as a vector and an image. The
+    actor gets them as the environment returns them.
     """
 
     def __init__(self) -> None:
@@ -32,7 +37,7 @@ class ExportableEnvironment(ABC):
         return self._context_manager
 
     @abstractmethod
-    def compute_observations(self) -> torch.Tensor:
+    def compute_observations(self) -> Observations:
         """Compute the observations from the current state, in torch operations only."""
 
     @abstractmethod
@@ -48,8 +53,8 @@ class ExportableEnvironment(ABC):
         """Put the environment into the state to export. Called before each export."""
 
     @abstractmethod
-    def empty_actor_observations(self) -> torch.Tensor:
-        """A tensor with the shape and dtype of the observations."""
+    def empty_actor_observations(self) -> Observations:
+        """A tensor with the shape and dtype of the observations, or one for each group."""
 
     @abstractmethod
     def empty_actions(self) -> torch.Tensor:
@@ -83,7 +88,7 @@ class ExportableEnvironment(ABC):
         """
 
     @abstractmethod
-    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    def step(self, actions: torch.Tensor) -> tuple[Observations, bool]:
         """Step the environment by one policy step.
 
         Returns:
@@ -91,11 +96,14 @@ class ExportableEnvironment(ABC):
         """
 
     @abstractmethod
-    def get_observation_names(self) -> list[str]:
-        """One name for each element of the observation."""
+    def get_observation_names(self) -> list[str] | Mapping[str, Any]:
+        """One name for each element of the observation; if there are groups, a list of names by group.
+
+        Groups with more than one dimension, such as images, need no names.
+        """
 
     @abstractmethod
-    def observations_reset(self) -> torch.Tensor:
+    def observations_reset(self) -> Observations:
         """The observations of the current state; used at the start of an evaluation and after a reset."""
 
     def reset(self) -> None:

@@ -3,7 +3,7 @@
 import torch
 
 from exploy.environment.actor import ExportableActor
-from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.exportable_environment import ExportableEnvironment, Observations
 
 
 class Stages:
@@ -21,7 +21,7 @@ class Stages:
         self._env = env
         self._actor = actor
 
-    def observe(self) -> torch.Tensor:
+    def observe(self) -> Observations:
         """Write connections, update commands, and compute the observations."""
         with self._env.context_manager().calls_replaced():
             self._env.context_manager().write_connections()
@@ -29,7 +29,7 @@ class Stages:
                 update()
             return self._env.compute_observations()
 
-    def act(self, observations: torch.Tensor) -> torch.Tensor:
+    def act(self, observations: Observations) -> torch.Tensor:
         """Compute the actions."""
         with self._env.context_manager().calls_replaced():
             actions: torch.Tensor = self._actor(observations)

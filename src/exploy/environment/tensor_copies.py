@@ -1,9 +1,22 @@
-"""Copies tensors of any device."""
+"""Copies tensors of any device and class."""
 
 import numpy as np
 import torch
 
 from exploy.errors import ComponentError
+
+
+def as_plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The same memory as a tensor of torch's own class; a tensor that computes by itself is returned as it is."""
+    if type(tensor) in (torch.Tensor, torch.nn.Parameter) or computes_by_itself(tensor):
+        return tensor
+    with torch._C.DisableTorchFunction():
+        return tensor.as_subclass(torch.Tensor)
+
+
+def computes_by_itself(tensor: torch.Tensor) -> bool:
+    """Whether the class of a tensor defines what operators do with it (`__torch_dispatch__`)."""
+    return type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
 def to_numpy(tensor: torch.Tensor) -> np.ndarray:
@@ -13,7 +26,7 @@ def to_numpy(tensor: torch.Tensor) -> np.ndarray:
         ComponentError: If numpy does not have its dtype.
     """
     try:
-        return np.array(tensor.numpy(force=True))
+        return np.array(as_plain(tensor).numpy(force=True))
     except TypeError as error:
         kind = str(tensor.dtype).removeprefix("torch.")
         raise ComponentError(
@@ -24,4 +37,4 @@ def to_numpy(tensor: torch.Tensor) -> np.ndarray:
 
 def cpu_copy(tensor: torch.Tensor) -> torch.Tensor:
     """Return a contiguous copy on the CPU that is neither an inference tensor nor a parameter."""
-    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+    return as_plain(tensor).detach().cpu().clone(memory_format=torch.contiguous_format)

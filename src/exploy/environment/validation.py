@@ -39,33 +39,6 @@ def validated_tensor(env: ExportableEnvironment, method: str) -> torch.Tensor:
     return value
 
 
-def step_environment(env: ExportableEnvironment, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    """Step an environment and return the next observations and whether it was reset.
-
-    Raises:
-        InvalidEnvironmentError: If `step()` returns something else.
-    """
-    result: Any = env.step(actions)
-    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], torch.Tensor):
-        kinds = [type(item).__name__ for item in result] if isinstance(result, tuple) else type(result).__name__
-        raise InvalidEnvironmentError(
-            f"step() must return a tuple of the next observations and whether the environment was reset, got {kinds}."
-        )
-    return result[0], bool(torch.as_tensor(result[1]).any())
-
-
-def validated_observation_names(env: ExportableEnvironment) -> tuple[str, ...]:
-    """Return the names of the observation's elements.
-
-    Raises:
-        InvalidEnvironmentError: If they are not a list of strings.
-    """
-    names: Any = env.get_observation_names()
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise InvalidEnvironmentError(f"get_observation_names() must return a list of strings, got {names!r}.")
-    return tuple(names)
-
-
 def validated_metadata(env: ExportableEnvironment) -> dict[str, Any]:
     """Return the metadata of the environment.
 

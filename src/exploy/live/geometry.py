@@ -12,17 +12,29 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.parameter import is_lazy
 
+from exploy.environment.tensor_copies import computes_by_itself
+
 
 def has_memory(tensor: torch.Tensor) -> bool:
     """Whether a tensor is an ordinary strided tensor whose storage can be accessed."""
-    return (
-        tensor.layout is torch.strided
-        and not tensor.is_nested
-        and tensor.device.type != "meta"
-        and not is_lazy(tensor)
-        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-        and not isinstance(tensor, FakeTensor)
-    )
+    with torch._C.DisableTorchFunction():
+        return (
+            tensor.layout is torch.strided
+            and not tensor.is_nested
+            and tensor.device.type != "meta"
+            and not is_lazy(tensor)
+            and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+            and not isinstance(tensor, FakeTensor)
+            and not (computes_by_itself(tensor) and _is_wrapper(tensor))
+        )
+
+
+def _is_wrapper(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has no memory of its own, but wraps others."""
+    try:
+        return tensor.numel() > 0 and tensor.untyped_storage().data_ptr() == 0
+    except RuntimeError:
+        return True
 
 
 @dataclass(frozen=True)
@@ -37,7 +49,8 @@ class Geometry:
     @classmethod
     def of(cls, tensor: torch.Tensor) -> "Geometry":
         """Read the geometry of a live tensor."""
-        return cls(tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
+        with torch._C.DisableTorchFunction():
+            return cls(tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
 
     @property
     def itemsize(self) -> int:

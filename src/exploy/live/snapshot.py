@@ -29,6 +29,7 @@ _READ_ONLY: frozenset[object] = frozenset(
         torch.Tensor.size, *(vars(torch._C.TensorBase)[name].__get__ for name in ("device", "dtype", "shape")),
     }
 )  # fmt: skip
+_SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 _WITHOUT_TENSORS = frozenset(
     {
         bool,
@@ -110,6 +111,12 @@ class Snapshot:
                 flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
                 self._storages[address] = (flat, flat.clone())
 
+    def keep_memory_of(self, tensor: torch.Tensor) -> None:
+        """Save which memory a tensor has, if not already saved, before it is given other memory."""
+        if not any(kept is tensor for kept, _ in self._tensors):
+            with torch._C.DisableTorchFunction(), _disable_current_modes():
+                self._tensors.append((tensor, tensor.detach()))
+
     def restore(self) -> None:
         """Restore the state at the time of the snapshot."""
         # Only inference mode allows writing to both inference tensors and ordinary tensors.
@@ -150,7 +157,11 @@ class Snapshot:
         for module, attributes in self._scripted:
             restore_script_attributes(module, attributes)
         for tensor, alias in self._tensors:
-            if tensor.data_ptr() != alias.data_ptr() or tensor.shape != alias.shape:
+            if (
+                tensor.data_ptr() != alias.data_ptr()
+                or tensor.stride() != alias.stride()
+                or tensor.shape != alias.shape
+            ):
                 tensor.data = alias
         for flat, content in self._storages.values():
             if not torch.equal(flat, content):
@@ -268,8 +279,9 @@ _SAVERS: tuple[tuple[tuple[type, ...], Callable[[Snapshot, str, Any], None]], ..
 
 @cached_by_type
 def _savers_for(kind: type) -> tuple[Callable[[Snapshot, str, Any], None], ...]:
-    """The methods that save objects of a type; a container may have attributes as well."""
-    has_attributes = issubclass(kind, (dict, list, collections.deque, set)) and kind.__dictoffset__
+    """The methods that save objects of a type; a container or a tensor of an own class may have attributes as well."""
+    is_own_tensor = issubclass(kind, torch.Tensor) and kind not in (torch.Tensor, torch.nn.Parameter)
+    has_attributes = (issubclass(kind, (dict, list, collections.deque, set)) and kind.__dictoffset__) or is_own_tensor
     return (_saver_for(kind), Snapshot._keep_attributes) if has_attributes else (_saver_for(kind),)
 
 
@@ -291,12 +303,23 @@ class ProtectUnseen(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Protect the tensors among the arguments, then call the function."""
         kwargs = kwargs or {}
+        if sets_data(func):
+            self._snapshot.keep_memory_of(args[0])
         if func not in _READ_ONLY:
             for item in _tensors_in(args):
                 self._snapshot.protect(item)
             for item in _tensors_in(kwargs.values()):
                 self._snapshot.protect(item)
         return func(*args, **kwargs)
+
+
+def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
+
+
+def sets_data(func: Callable[..., Any]) -> bool:
+    """Whether a torch function is the assignment `x.data = y`, which gives a tensor other memory."""
+    return bool(func == _SET_DATA)
 
 
 def _tensors_in(arguments: Iterable[Any]) -> Iterator[torch.Tensor]:

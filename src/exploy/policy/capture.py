@@ -70,6 +70,8 @@ def _graph_of(policy: Policy, arguments: Tensors, axes: list[int | None] | None)
     try:
         with torch.no_grad():
             exported = torch.export.export(_Flat(policy), arguments, dynamic_shapes=shapes, strict=False)
+            if any(node.target is torch.ops.higher_order.wrap_with_autocast for node in exported.graph.nodes):
+                exported = exported.run_decompositions({})  # the conversions of autocast become operators
     except ExployError:
         raise
     except Exception as error:

@@ -197,9 +197,7 @@ def _flat(values: list[np.ndarray]) -> np.ndarray:
 def _elements(name: str, contract: Contract, value: np.ndarray) -> tuple[str, ...]:
     """A name for each element: from the port, from the observation names, or its position."""
     port = next((item for item in (*contract.inputs, *contract.outputs) if item.name == name), None)
-    names = port.names if port is not None else None
-    if port is not None and port.kind == PortKind.OBSERVATIONS:
-        names = contract.observation_names
-    if names is not None and len(names) == value.size:
-        return tuple(names)
+    names = contract.element_names(port) if port is not None else ()
+    if names and len(names) == value.size:
+        return names
     return tuple(str(position) for position in range(value.size))

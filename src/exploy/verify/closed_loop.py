@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from exploy.capture.program import ACTIONS, OBSERVATIONS
+from exploy.capture.program import ACTIONS
 from exploy.contract import STEP_COUNT, Contract
 from exploy.environment.actor import ExportableActor
 from exploy.environment.context_manager import ContextManager
-from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.exportable_environment import ExportableEnvironment, Observations
+from exploy.environment.observations import observation_arrays
 from exploy.environment.tensor_copies import to_numpy
-from exploy.errors import FileFormatError
+from exploy.errors import FileFormatError, InvalidEnvironmentError
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.verify.environment_reader import EnvironmentReader
 from exploy.verify.episode_starts import EpisodeStarts
@@ -110,7 +111,7 @@ class ClosedLoop:
 
     def run(
         self, length: RunLength, after_step: Callable[[int], None], functions: StepFunctions | None = None
-    ) -> torch.Tensor:
+    ) -> Observations:
         """Evaluate over some policy steps and return the last observations.
 
         Args:
@@ -122,7 +123,7 @@ class ClosedLoop:
         with self._observer.watching(watched, self._starts.reset_actor), gradient_mode_of(self._manager):
             return self._run(length, after_step)
 
-    def _run(self, length: RunLength, after_step: Callable[[int], None]) -> torch.Tensor:
+    def _run(self, length: RunLength, after_step: Callable[[int], None]) -> Observations:
         observations, reading = self._starts.begin_run()
         episodes, since_reset = 0, 0
         while self.steps < length.steps and episodes != length.episodes:
@@ -142,8 +143,10 @@ class ClosedLoop:
 
     def _expect_comparisons(self) -> None:
         tally, contract = self._tally, self._contract
-        tally.element_names[OBSERVATIONS] = contract.observation_names
-        tally.expected[OBSERVATIONS] = range(1)
+        for port in contract.outputs:
+            if port.name in contract.observation_outputs:
+                tally.element_names[port.name] = contract.element_names(port)
+                tally.expected[port.name] = range(1)
         if self._actor is not None:
             tally.expected[ACTIONS] = range(1)
         for name in self._manager.get_output_names():
@@ -158,11 +161,12 @@ class ClosedLoop:
 
     # -- one policy step --------------------------------------------------------------------------------------------
 
-    def _policy_step(self, observations: torch.Tensor, reading: Reading) -> tuple[torch.Tensor, Reading, bool]:
+    def _policy_step(self, observations: Observations, reading: Reading) -> tuple[Observations, Reading, bool]:
         if self._only_actor_is_coarse and reading.memories.keys() >= self._registered.keys():
             self._compare_finely(observations, reading)
         self._file.run(0, reading.inputs)
-        self._compare(OBSERVATIONS, to_numpy(observations), 0)
+        for name, value in self._observed(observations).items():
+            self._compare(name, value, 0)
         actions = self._act(observations)
         was_decided = self._observer.is_decided
         observations, done = self._observer.step(actions)
@@ -192,15 +196,30 @@ class ClosedLoop:
         is_kept = applied == 1 and all(len(seen.get(name, ())) == decimation for name in self._reader.outputs_alone())
         self.sub_steps.append(decimation if is_kept and self._observer.moves(decimation) else applied)
 
-    def _compare_finely(self, observations: torch.Tensor, reading: Reading) -> None:
-        """Compare the observations that the file computes from the environment's memories, which are not coarse."""
-        if OBSERVATIONS in self._contract.random_outputs:
-            return
-        got = self._file.try_policy_step(reading.memories | reading.inputs)[OBSERVATIONS]
-        moment = "from the memories of the environment"
-        self._tally.compare(OBSERVATIONS, to_numpy(observations), got, self.steps, 0, moment=moment, is_coarse=False)
+    def _observed(self, observations: Observations) -> Values:
+        """The observations of the environment that the file computes, by output.
 
-    def _act(self, observations: torch.Tensor) -> torch.Tensor:
+        Raises:
+            InvalidEnvironmentError: If the environment has not returned all of them.
+        """
+        values = observation_arrays(observations)
+        missing = [name for name in self._contract.observation_outputs if name not in values]
+        if missing:
+            raise InvalidEnvironmentError(
+                f"The environment has returned {', '.join(values)}, without {', '.join(missing)}. step() and "
+                "observations_reset() must return all groups that compute_observations() returns."
+            )
+        return {name: values[name] for name in self._contract.observation_outputs}
+
+    def _compare_finely(self, observations: Observations, reading: Reading) -> None:
+        """Compare the observations that the file computes from the environment's memories, which are not coarse."""
+        got = self._file.try_policy_step(reading.memories | reading.inputs)
+        moment = "from the memories of the environment"
+        for name, value in self._observed(observations).items():
+            if name not in self._contract.random_outputs:
+                self._tally.compare(name, value, got[name], self.steps, 0, moment=moment, is_coarse=False)
+
+    def _act(self, observations: Observations) -> torch.Tensor:
         if self._actor is None:
             self._tally.not_compared[ACTIONS] = "the session has no actor"
             return torch.from_numpy(self._file.results[ACTIONS].copy()).to(self._env.empty_actions().device)
@@ -220,7 +239,7 @@ class ClosedLoop:
                 reason = self._tally.not_compared.get(name, UNSEEN_SUB_STEPS)
                 self._tally.unseen.setdefault(name, f"at step {self.steps}: {reason}")
 
-    def _reading_after_step(self, observations: torch.Tensor) -> Reading:
+    def _reading_after_step(self, observations: Observations) -> Reading:
         readings = self._observer.readings()
         if readings:
             reading = reading_of(observations, readings, self._file)
@@ -264,7 +283,7 @@ def _contract_for(stepped: Stepped, manager: ContextManager) -> Contract:
     if contract is None:
         raise FileFormatError(f"{stepped.label} was not made by exploy: it has no contract.")
     carried = {name for memory in contract.memories if memory.carried for name in (memory.input, memory.output)}
-    own = {STEP_COUNT, ACTIONS, OBSERVATIONS}
+    own = {STEP_COUNT, ACTIONS, *contract.observation_outputs}
     in_file = {port.name for port in (*contract.inputs, *contract.outputs)} - carried - own
     registered = {*manager.get_input_names(), *manager.get_output_names()} - set(contract.unused_inputs)
     if in_file != registered:

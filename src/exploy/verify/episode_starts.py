@@ -9,8 +9,8 @@ from exploy.capture.program import ACTIONS
 from exploy.comparison import difference
 from exploy.contract import Contract, StoredMemory
 from exploy.environment.actor import ExportableActor
-from exploy.environment.exportable_environment import ExportableEnvironment, has_reset
-from exploy.environment.validation import validated_tensor
+from exploy.environment.exportable_environment import ExportableEnvironment, Observations, has_reset
+from exploy.environment.observations import validated_observations
 from exploy.verify.environment_reader import EnvironmentReader
 from exploy.verify.fed_back_file import FedBackFile
 from exploy.verify.reading_choice import reading_of
@@ -23,7 +23,7 @@ UNSEEN_OBSERVATIONS = (
     "compute_observations()"
 )
 
-Start = tuple[torch.Tensor, Reading]
+Start = tuple[Observations, Reading]
 
 
 class EpisodeStarts:
@@ -112,7 +112,7 @@ class EpisodeStarts:
     def _observe_start(self) -> Start:
         before = self._reader.memories()
         self._observer.forget_readings()
-        observations = validated_tensor(self._env, "observations_reset")
+        observations = validated_observations(self._env, "observations_reset")
         readings = self._observer.readings()
         if readings:
             return observations, reading_of(observations, readings, self._file)
@@ -122,7 +122,7 @@ class EpisodeStarts:
         written = {name: before[name] for name in self._by_observations}
         return observations, Reading(self._reader.inputs(), memories | written)
 
-    def _make_first_step(self, observations: torch.Tensor, memories: Values, step: int) -> Start:
+    def _make_first_step(self, observations: Observations, memories: Values, step: int) -> Start:
         """Make one step more, which is not compared, since the observations were computed earlier.
 
         What they were computed from is no longer there: the computation has changed memories, and could not be seen.
@@ -162,7 +162,7 @@ class EpisodeStarts:
         """
         before_inputs, before = self._reader.inputs(), self._reader.memories()
         self._observer.forget_readings()
-        observations = validated_tensor(self._env, "observations_reset")
+        observations = validated_observations(self._env, "observations_reset")
         during, after = self._observer.readings(), Reading(self._reader.inputs(), self._reader.memories())
         if during:
             readings = [*in_step, *during]

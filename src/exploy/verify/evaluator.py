@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 from exploy.environment.context_manager import ContextManager
-from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.exportable_environment import ExportableEnvironment, Observations
 from exploy.errors import InvalidEnvironmentError
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.verify.closed_loop import ClosedLoop, RunLength, has_terminal
 from exploy.verify.frozen_notes import FrozenNotes
+from exploy.verify.golden_trace import rounding_of
 from exploy.verify.session_wrapper import SessionWrapper
 from exploy.verify.tally import Tally
 
@@ -36,7 +37,7 @@ def evaluate(
     num_episodes: int | None = None,
     max_episode_steps: int | None = None,
     allow_uncompared: Collection[str] = (),
-) -> tuple[bool, torch.Tensor]:
+) -> tuple[bool, Observations]:
     """Step environment and file side by side, and compare observations, actions, outputs and memories.
 
     Everything is compared at every rate at which the file computes it. Sub-steps are seen by the hooks given to
@@ -94,7 +95,7 @@ class Evaluation:
     """The comparisons of an evaluation, the last observations, and how many policy steps were made."""
 
     tally: Tally
-    observations: torch.Tensor
+    observations: Observations
     steps: int
 
 
@@ -114,7 +115,9 @@ def run_evaluation(
     """Evaluate a file and return all comparisons; see `evaluate()`."""
     actor = session_wrapper.get_actor()
     modules = [*context_manager.modules, *([actor] if actor is not None else [])]
-    tally = Tally(atol, rtol, coarse_rtol=_coarse_rtol(modules, rtol), allow_uncompared=allow_uncompared)
+    in_modules, in_file = _coarse_rtol(modules, rtol), rounding_of(session_wrapper.contract)
+    coarse_rtol = max((item for item in (in_modules, in_file) if item is not None), default=None)
+    tally = Tally(atol, rtol, coarse_rtol=coarse_rtol, allow_uncompared=allow_uncompared)
     watch = FrozenNotes(env, session_wrapper)
     loop = ClosedLoop(
         env,
@@ -124,7 +127,7 @@ def run_evaluation(
         tally,
         reseed_every,
         watch,
-        only_actor_is_coarse=tally.coarse_rtol is not None and _coarse_rtol(context_manager.modules, rtol) is None,
+        only_actor_is_coarse=in_modules is not None and _coarse_rtol(context_manager.modules, rtol) is None,
     )
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     with Progress(console=console, transient=True, disable=not (verbose and console.is_terminal)) as progress:

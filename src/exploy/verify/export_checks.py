@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import torch
 
 from exploy.capture.perturbation import Variation, around, as_found
-from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program
+from exploy.capture.program import ACTIONS, FrozenTensor, Program
 from exploy.capture.recording import plain_torch
 from exploy.capture.sensitivity import Sensitivity
 from exploy.comparison import difference
 from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Input
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.observations import observation_arrays
 from exploy.environment.stages import Stages
 from exploy.environment.tensor_copies import to_numpy
 from exploy.errors import ExployError, VerificationError, WeakerCheckWarning
@@ -205,7 +206,11 @@ class _EnvironmentCheck:
         results: Values = {}
         if sub_step == 0:
             observations = self._stages.observe()
-            results[OBSERVATIONS] = to_numpy(observations)
+            results |= {
+                name: value
+                for name, value in observation_arrays(observations).items()
+                if name in self._program.observation_outputs
+            }
             actions = self._stages.act(observations)
             results[ACTIONS] = to_numpy(actions)
             self._stages.process(actions)

@@ -18,6 +18,7 @@ class FedBackFile:
         on_run: Called with the step count and the values of the inputs and memories before each run.
 
     `memories` are the values that the next step gets; `start` has those that are stored in the file.
+    `observation_outputs` are the outputs with observations.
     """
 
     def __init__(self, stepped: Stepped, contract: Contract, on_run: Callable[[int, Values], None]):
@@ -26,6 +27,7 @@ class FedBackFile:
         self._on_run = on_run
         self._rounding = RoundingSpread(stepped, contract)
         self._were_set = True
+        self.observation_outputs = contract.observation_outputs
         self.start: Values = {memory.input: memory.initial_value() for memory in contract.memories}
         self.memories: Values = dict(self.start)
         self.results: Values = {}

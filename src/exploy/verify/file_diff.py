@@ -8,6 +8,7 @@ import numpy as np
 
 from exploy.comparison import absolute_error
 from exploy.contract import Contract, GoldenTrace, Port, PortKind, StoredMemory, digest
+from exploy.contract.formatting import format_terms
 from exploy.runtime.controller import Controller
 from exploy.runtime.selftest import run_ticks
 
@@ -91,11 +92,10 @@ def _other_changes(old: Contract, new: Contract) -> list[Change]:
 def _inside(contract: Contract) -> dict[str, Any]:
     """Contents of a file that are not part of its interface."""
     made = contract.provenance
-    terms = (f"{term.name} [{term.start}:{term.stop}]" for term in contract.observation_terms)
     inside: dict[str, Any] = {f"memory {memory.name}": _start(memory) for memory in contract.memories}
     inside |= {f"constant {frozen.name}": frozen.sha256[:12] for frozen in contract.frozen}
     inside |= {f"version of {name}": version for name, version in made.versions.items()}
-    inside["observation"] = tuple(terms)
+    inside |= format_terms(contract)
     inside["model source"] = dict(made.model_source) or None
     inside["git commit"] = made.git and made.git.commit[:12]
     return inside

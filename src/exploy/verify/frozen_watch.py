@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.tensor_copies import as_plain
 from exploy.live.object_graph import resolve_in
 from exploy.live.roots import live_objects
 
@@ -69,5 +70,5 @@ def live_value(frozen: FrozenItem, roots: dict[str, object]) -> object:
 
 def as_array(live: object) -> np.ndarray | None:
     """A tensor or array as a numpy array, without a copy if possible; None for any other object."""
-    array = live.detach().cpu().numpy() if isinstance(live, torch.Tensor) else live
+    array = as_plain(live).detach().cpu().numpy() if isinstance(live, torch.Tensor) else live
     return array if isinstance(array, np.ndarray) else None

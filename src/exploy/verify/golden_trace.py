@@ -10,6 +10,7 @@ from exploy.contract import Contract, GoldenTrace, PortKind, encode_array
 from exploy.environment.tensor_copies import to_numpy
 
 MAX_BYTES = 1 << 18
+MAX_BYTES_OF_ONE_TICK = 1 << 23  # images
 _MAX_TICKS = 200
 _POLICY_STEPS = 3
 _TOLERANCE = 1e-4  # other processors may add numbers in a different order
@@ -28,12 +29,13 @@ def record_trace(program: Program, contract: Contract) -> GoldenTrace | None:
     beyond the tolerance.
 
     Returns:
-        The trace; None if a single tick takes more than MAX_BYTES, or no output can be compared.
+        The trace; None if a single tick takes more than MAX_BYTES_OF_ONE_TICK, or no output can be compared.
     """
     inputs = [port.name for port in contract.inputs if port.kind not in PortKind.FILLED_BY_THE_CONTROLLER]
     memories = {memory.output_name for memory in program.memories}
     outputs = [name for name in program.policy_step_outputs if name not in memories | program.random_outputs]
-    affordable = MAX_BYTES // max(1, _bytes_a_tick(program, inputs, outputs))
+    size = max(1, _bytes_a_tick(program, inputs, outputs))
+    affordable = max(MAX_BYTES // size, int(size <= MAX_BYTES_OF_ONE_TICK))
     ticks = min(_POLICY_STEPS * contract.decimation, _MAX_TICKS, affordable)
     if ticks == 0 or not outputs:
         return None
@@ -47,6 +49,14 @@ def record_trace(program: Program, contract: Contract) -> GoldenTrace | None:
         outputs={name: encode_array(np.stack([results[name] for _, results in steps])) for name in outputs},
         tolerance=tolerance,
     )
+
+
+def rounding_of(contract: Contract | None) -> float | None:
+    """The relative error that types explain which are coarser than float32, inside of a program; None without any."""
+    if contract is None or contract.trace is None or contract.trace.tolerance <= _TOLERANCE:
+        return None
+    is_of_ports = any(port.dtype == "float16" for port in (*contract.inputs, *contract.outputs))
+    return None if is_of_ports else contract.trace.tolerance
 
 
 def _bytes_a_tick(program: Program, inputs: list[str], outputs: list[str]) -> int:

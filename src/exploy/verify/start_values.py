@@ -10,8 +10,8 @@ import torch
 from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Memory
 from exploy.environment.exportable_environment import ExportableEnvironment, has_reset
+from exploy.environment.observations import step_environment, validated_observations
 from exploy.environment.tensor_copies import to_numpy
-from exploy.environment.validation import step_environment, validated_tensor
 from exploy.errors import ActorError
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.verify.step_functions import StepFunctions, find_step_functions
@@ -74,7 +74,7 @@ class Resets:
             Exception: Whatever the environment raises.
         """
         with gradient_mode_of(self._env.context_manager()):
-            observations = validated_tensor(self._env, "observations_reset")
+            observations = validated_observations(self._env, "observations_reset")
             end = time.monotonic() + seconds
             for _ in range(steps):
                 if time.monotonic() > end:
@@ -84,7 +84,7 @@ class Resets:
                 self._after_step()
                 if done:
                     self._reset_actor()
-                    observations = validated_tensor(self._env, "observations_reset")
+                    observations = validated_observations(self._env, "observations_reset")
 
     def _reset(self, observer: StepObserver) -> bool:
         if has_reset(self._env):
@@ -92,7 +92,7 @@ class Resets:
             self._env.reset()
             self._reset_actor()
             return True
-        observations = validated_tensor(self._env, "observations_reset")
+        observations = validated_observations(self._env, "observations_reset")
         for _ in range(self._within):
             observer.begin_step()
             observations, done = step_environment(self._env, self._actor(observations))
@@ -111,7 +111,7 @@ class Resets:
         before, readings = self._readers.reading(), observer.readings()
         if not has_reset(self._env):
             observer.forget_readings()
-            validated_tensor(self._env, "observations_reset")
+            validated_observations(self._env, "observations_reset")
             readings += observer.readings()
         after = self._readers.reading()
         since = [item for item in (*readings, before, after) if same_values(item.inputs, after.inputs)]

@@ -10,7 +10,7 @@ import torch
 
 from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Output
-from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.exportable_environment import ExportableEnvironment, Observations
 from exploy.environment.stages import Stages
 from exploy.environment.tensor_copies import to_numpy
 from exploy.errors import ActorError
@@ -75,7 +75,8 @@ class _Pipeline:
     def __init__(self, env: ExportableEnvironment, actor: ExportableActor | None):
         self.env = env
         self._actor = actor
-        self._observations = self._actions = env.empty_actions()
+        self._observations: Observations = None
+        self._actions = env.empty_actions()
 
     def prepare(self) -> None:
         self.env.context_manager().write_connections()

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from exploy.environment.exportable_environment import ExportableEnvironment
-from exploy.environment.validation import step_environment
+from exploy.environment.exportable_environment import ExportableEnvironment, Observations
+from exploy.environment.observations import step_environment
 from exploy.errors import ExployError
 from exploy.live.interception import intercepted
 from exploy.live.location import call_site
@@ -108,7 +108,7 @@ class StepObserver:
         finally:
             register_hooks(self._env, _ignore, _ignore, _ignore)
 
-    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    def step(self, actions: torch.Tensor) -> tuple[Observations, bool]:
         """Step the environment and return the next observations and whether it says that it was reset.
 
         Raises:

@@ -15,6 +15,9 @@ from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from exploy.backends.onnx import exact_forms
+from exploy.capture.recording import WHERE
+from exploy.errors import LoweringError
+from exploy.live.location import UNKNOWN
 
 aten = torch.ops.aten
 
@@ -22,20 +25,36 @@ Form = Callable[..., Any]
 Results = dict[fx.Node, torch.Tensor]
 
 
-def replace_inexact_operators(module: fx.GraphModule, examples: tuple[torch.Tensor, ...]) -> list[str]:
+def replace_inexact_operators(
+    module: fx.GraphModule, examples: tuple[torch.Tensor, ...], others: tuple[torch.Tensor, ...] | None = None
+) -> list[str]:
     """Rewrite the graph of a module in place, without changing what it computes.
+
+    Args:
+        module: The module.
+        examples: Values of its arguments.
+        others: Values of another size, if the number of robots is open. What is computed must be right for these, too.
 
     Returns:
         The names of the operators that were replaced.
+
+    Raises:
+        LoweringError: If the form of an operator is for the size of the examples alone; with its line.
     """
     nodes = [node for node in module.graph.nodes if _form_of(node) is not None]
     if not nodes:
         return []
     results = _results(module, examples)
-    replaced = [str(node.target) for node in nodes if _replace(module, node, results)]
+    at_others = None if others is None else _results(module, others)
+    replaced = [str(node.target) for node in nodes if _replace(module, node, results, at_others)]
     module.graph.lint()
     module.recompile()
     return replaced
+
+
+def has_exact_form(target: object) -> bool:
+    """Whether an operator is replaced where its ONNX form is missing or inexact."""
+    return _computing(target) in _forms()
 
 
 def _form_of(node: fx.Node) -> Form | None:
@@ -95,7 +114,7 @@ def _results(module: fx.GraphModule, examples: tuple[torch.Tensor, ...]) -> Resu
     return results
 
 
-def _replace(module: fx.GraphModule, node: fx.Node, results: Results) -> bool:
+def _replace(module: fx.GraphModule, node: fx.Node, results: Results, at_others: Results | None) -> bool:
     """Put the traced form in the place of a node, and return True; unless the operator is right as it is."""
     graph, form = module.graph, _form_of(node)
     assert form is not None
@@ -113,6 +132,11 @@ def _replace(module: fx.GraphModule, node: fx.Node, results: Results) -> bool:
         if call(*(results[item] for item in nodes)) is NotImplemented:
             return False
         traced = make_fx(call)(*(results[item] for item in nodes))
+        if at_others is not None and not _is_right(traced, call, [at_others[item] for item in nodes]):
+            raise LoweringError(
+                f"{node.meta.get(WHERE, UNKNOWN)}: {node.target} computes along the number of robots, which the file "
+                "leaves open; it can only be written for a fixed number. Use dynamic_batch=False."
+            )
     with graph.inserting_before(node):
         computed = _inlined(module, traced, nodes, node)
         if _computing(node.target) is not node.target:
@@ -120,16 +144,28 @@ def _replace(module: fx.GraphModule, node: fx.Node, results: Results) -> bool:
             computed = graph.call_function(aten.copy_.default, (target, computed))
             computed.meta.update(_place(node))
     if isinstance(computed, fx.Node):
-        _put_in_place(node, computed, results)
+        _put_in_place(node, computed, results, at_others)
     else:
         for user in list(node.users):
-            _put_in_place(user, computed[user.args[1]], results)
+            _put_in_place(user, computed[user.args[1]], results, at_others)
     graph.erase_node(node)
     return True
 
 
-def _put_in_place(node: fx.Node, computed: fx.Node, results: Results) -> None:
-    results[computed] = results[node]
+def _is_right(traced: fx.GraphModule, call: Form, tensors: list[torch.Tensor]) -> bool:
+    """Whether a form that was traced at another size computes what it computes at this size."""
+    try:
+        got, expected = traced(*tensors), call(*tensors)
+    except Exception:
+        return False  # a size of the trace does not fit
+    pairs = zip(*((item,) if isinstance(item, torch.Tensor) else item for item in (got, expected)), strict=True)
+    return all(one.shape == two.shape and torch.equal(one.nan_to_num(), two.nan_to_num()) for one, two in pairs)
+
+
+def _put_in_place(node: fx.Node, computed: fx.Node, *results: Results | None) -> None:
+    for held in results:
+        if held is not None:
+            held[computed] = held[node]
     node.replace_all_uses_with(computed)
     if node.target is operator.getitem:
         node.graph.erase_node(node)

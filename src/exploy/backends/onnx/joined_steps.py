@@ -1,5 +1,6 @@
 """Cuts a lowered model into policy step and sub-step, and joins them under one `If`, weights stored once."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -8,6 +9,8 @@ import onnx_ir as ir
 
 from exploy.capture.program import Program
 from exploy.contract import STEP_COUNT
+
+_MAX_STORED_ZEROS = 1024
 
 
 @dataclass(frozen=True)
@@ -164,9 +167,8 @@ def _branch(
     results = {value.name or "": value for value in part.outputs}
     part.outputs.clear()
     for port, like in zeros.items():
-        node = _zeros(like)
-        nodes.append(node)
-        results[port or ""] = node.outputs[0]
+        nodes += _zeros(like)
+        results[port or ""] = nodes[-1].outputs[0]
     for port, value in results.items():
         value.name = f"{prefix}{name}.{port}"
     for index, node in enumerate(nodes):
@@ -174,9 +176,16 @@ def _branch(
     return ir.Graph(inputs=[], outputs=[results[port] for port in port_names], nodes=nodes, name=name)
 
 
-def _zeros(like: ir.Value) -> ir.Node:
+def _zeros(like: ir.Value) -> list[ir.Node]:
+    """Nodes for zeros of the type and shape of a value; the last one returns them. Images are not stored."""
     assert like.dtype is not None and like.shape is not None
-    tensor = ir.tensor(np.zeros(like.shape.numpy(), dtype=like.dtype.numpy()))
-    node = ir.node("Constant", [], attributes={"value": tensor})
-    node.outputs[0].type, node.outputs[0].shape = like.type, like.shape
-    return node
+    shape, dtype = like.shape.numpy(), like.dtype.numpy()
+    if math.prod(shape) <= _MAX_STORED_ZEROS:
+        nodes = [ir.node("Constant", [], attributes={"value": ir.tensor(np.zeros(shape, dtype))})]
+    else:
+        size = ir.node("Constant", [], attributes={"value": ir.tensor(np.array(shape, np.int64))})
+        size.outputs[0].name = f"{like.name}.shape"
+        zero = ir.tensor(np.zeros(1, dtype))
+        nodes = [size, ir.node("ConstantOfShape", size.outputs, attributes={"value": zero})]
+    nodes[-1].outputs[0].type, nodes[-1].outputs[0].shape = like.type, like.shape
+    return nodes

@@ -11,9 +11,11 @@ from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 from torch import fx
 from torch.export import Dim
 
+from exploy.backends.onnx.bfloat16 import replace_bfloat16
 from exploy.backends.onnx.exact_operators import replace_inexact_operators
 from exploy.backends.onnx.exact_patterns import exact_patterns
 from exploy.backends.onnx.float64_numbers import restore_float64_numbers
+from exploy.backends.onnx.folding import fold_constants
 from exploy.backends.onnx.kernels import require_kernels
 from exploy.backends.onnx.older_opsets import OLDEST_OF_TORCH, in_older_opset
 from exploy.backends.onnx.operator_table import kept_operator_table
@@ -41,9 +43,10 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
     with quiet_loggers():
         try:
             module = copy.deepcopy(program.module)
-            replace_inexact_operators(module, examples)
+            replace_bfloat16(module, examples)
+            fold_constants(module)
+            replace_inexact_operators(module, examples, _more_robots(program))
             exported = torch.export.export(module, examples, dynamic_shapes=_open_sizes(program))
-            _require_no_bfloat16(exported.graph)
             with kept_operator_table(), exact_patterns():
                 result = torch.onnx.export(
                     exported,
@@ -91,16 +94,14 @@ def _open_sizes(program: Program) -> tuple[dict[int, Dim] | None, ...] | None:
     return tuple(None if axis is None else {axis: Dim("batch")} for axis in axes)
 
 
-def _require_no_bfloat16(graph: fx.Graph) -> None:
-    """Require that nothing is computed in bfloat16: onnxruntime has no operators for it on a CPU."""
-    nodes = [node for node in graph.nodes if getattr(node.meta.get("val"), "dtype", None) is torch.bfloat16]
-    if nodes:
-        users = [user for node in nodes for user in node.users]
-        place = next((item.meta[_STACK_TRACE] for item in (*nodes, *users) if item.meta.get(_STACK_TRACE)), UNKNOWN)
-        raise LoweringError(
-            f"{place}: a value is computed in bfloat16, which onnxruntime does not support. "
-            "Compute it in float32 or float16, for example with .float() or .half()."
-        )
+def _more_robots(program: Program) -> tuple[torch.Tensor, ...] | None:
+    """The examples with one robot more, or None if the number of robots is fixed."""
+    if not program.batch_axes:
+        return None
+    examples = dict(program.examples)
+    for name, axis in program.batch_axes.items():
+        examples[name] = torch.cat([examples[name], examples[name].narrow(axis, 0, 1)], axis)
+    return tuple(examples.values())
 
 
 def _explain(error: BaseException) -> str:

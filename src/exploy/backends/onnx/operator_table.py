@@ -36,6 +36,16 @@ def kept_operator_table() -> Iterator[None]:
         yield
 
 
+def has_onnx_form(target: object) -> bool:
+    """Whether torch's exporter knows an ONNX form of an operator; True if it cannot be asked."""
+    try:
+        registry = importlib.import_module(_REGISTRATION).ONNXRegistry
+        with kept_operator_table():
+            return bool(registry.from_torchlib().is_registered(target))
+    except (ImportError, AttributeError, KeyError, TypeError):
+        return True
+
+
 def _keeping(build: Any) -> Any:
     """A function that returns a cached table, and builds it only if needed."""
 

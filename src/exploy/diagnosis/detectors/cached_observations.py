@@ -1,20 +1,25 @@
 """The finding for adapters whose compute_observations() returns what step() has computed."""
 
-from exploy.capture.program import OBSERVATIONS, FrozenTensor
+from exploy.capture.program import FrozenTensor, Sources
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind
+from exploy.environment.observations import observation_ports
 from exploy.live.location import definition, describe
 
 
 def is_cached_observation(examination: Examination, frozen: FrozenTensor) -> bool:
     """Whether the observations are this tensor, perhaps scaled or clipped, and are computed from no Input."""
-    if frozen not in examination.suspects:
+    if frozen not in examination.suspects or not frozen.shape:
         return False
-    sources = examination.program.sources[0][OBSERVATIONS]
-    if sources.inputs or sources.random or not frozen.buffers & sources.buffers:
-        return False
-    size = len(examination.observation_names) or examination.env.empty_actor_observations().shape[-1]
-    return bool(frozen.shape) and frozen.shape[-1] == size
+    program, empty = examination.program, observation_ports(examination.env.empty_actor_observations())
+    return any(
+        _is_only_source(frozen, program.sources[0][name]) and frozen.shape[-1:] == empty[name].shape[-1:]
+        for name in program.observation_outputs
+    )
+
+
+def _is_only_source(frozen: FrozenTensor, sources: Sources) -> bool:
+    return not sources.inputs and not sources.random and bool(frozen.buffers & sources.buffers)
 
 
 def cached_observation_finding(examination: Examination, frozen: FrozenTensor) -> Finding:

@@ -113,7 +113,7 @@ def _constant_outputs(examination: Examination) -> list[Finding]:
         Finding.of(
             FindingKind.CONSTANT_OUTPUT, name, what, suggestion="# register the tensors that the observations read"
         )
-        for name in examination.program.policy_step_outputs[:2]
+        for name in (ACTIONS, *examination.program.observation_outputs)
         if _is_constant(examination, name) and not any(is_cached_observation(examination, item) for item in stored)
     ]
 

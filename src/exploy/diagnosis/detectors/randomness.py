@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from exploy.capture.program import ACTIONS, OBSERVATIONS, RandomOperator
+from exploy.capture.program import ACTIONS, RandomOperator
 from exploy.capture.two_rates import ACT, OBSERVE
 from exploy.diagnosis.evidence.experiments import assign, equal, same_results
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind, Severity
 from exploy.environment.actor import unwrapped
+from exploy.environment.observations import OBSERVATIONS
 from exploy.live.location import definition
 from exploy.live.python_values import PythonValues
 from exploy.live.snapshot import Snapshot
@@ -113,7 +114,7 @@ def _hidden(examination: Examination) -> list[Finding]:
         return []
     env = type(experiments.env)
     stages = {
-        OBSERVATIONS: env.compute_observations,
+        **dict.fromkeys(examination.program.observation_outputs, env.compute_observations),
         ACTIONS: getattr(type(unwrapped(experiments.actor)), "forward", None),
     }
     return [

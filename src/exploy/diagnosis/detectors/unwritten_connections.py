@@ -1,13 +1,13 @@
 """Findings about Connections that the file writes and the environment does not."""
 
-import torch
-
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind
 from exploy.environment.components import Connection
+from exploy.environment.observations import observation_arrays
 from exploy.live.interception import functions_with, intercepted
 from exploy.live.location import definition
+from exploy.verify.stepped import same_values
 
 
 def unwritten_connection_findings(examination: Examination) -> list[Finding]:
@@ -41,9 +41,8 @@ def _are_written_too_late(experiments: Experiments) -> bool:
     """Whether the observations of the last step are those that are computed if Connections are not written."""
     given = experiments.observations
     assert given is not None
+    expected = observation_arrays(given)
     with experiments.trial() as snapshot:
-        without = experiments.env.compute_observations()
-        is_without, shape = torch.equal(without, given), without.shape
+        is_without = same_values(observation_arrays(experiments.env.compute_observations()), expected)
         snapshot.restore()
-        written = experiments.stages.observe()
-        return is_without and not (shape == written.shape and torch.equal(written, given))
+        return is_without and not same_values(observation_arrays(experiments.stages.observe()), expected)

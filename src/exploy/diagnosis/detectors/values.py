@@ -5,36 +5,49 @@ from typing import Any
 import torch
 from torch import fx
 
-from exploy.capture.program import OBSERVATIONS, Program
+from exploy.capture.program import Program
 from exploy.capture.recording import WHERE
 from exploy.diagnosis.evidence.stepping import NotFinite
 from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind, Severity
-from exploy.environment.validation import validated_observation_names, validated_tensor
+from exploy.environment.observations import (
+    OBSERVATIONS,
+    observation_ports,
+    validated_observation_names,
+    validated_observations,
+)
 from exploy.errors import ExployError
 from exploy.live.location import UNKNOWN, definition
 
 
 def name_findings(examination: Examination) -> list[Finding]:
-    """Check that there is one name for each element of the observation."""
+    """Check that there is one name for each element of the observation; groups such as images need no names."""
     env = examination.env
     where = definition(type(env).get_observation_names)
     try:
-        width = validated_tensor(env, "empty_actor_observations").shape[-1]
+        ports = observation_ports(validated_observations(env, "empty_actor_observations"))
         names = validated_observation_names(env)
+        widths = {name: tensor.shape[-1] for name, tensor in ports.items() if name in names or tensor.dim() <= 2}
     except (ExployError, IndexError) as error:
         return [Finding.of(FindingKind.WRONG_NAMES, "env.get_observation_names()", str(error), where)]
-    if len(names) == width:
-        return []
-    return [
-        Finding.of(
-            FindingKind.WRONG_NAMES,
-            "env.get_observation_names()",
-            f"returns {len(names)} names for {width} elements of the observation",
-            where,
-            f'env.get_observation_names = lambda: [f"obs_{{i}}" for i in range({width})]',
-        )
+    wrong = [
+        f"{len(names.get(name, ()))} names for {width} elements of {_of_what(name)}"
+        for name, width in widths.items()
+        if len(names.get(name, ())) != width
     ]
+    wrong += [f"names of {name}, which compute_observations() does not return" for name in names if name not in ports]
+    if not wrong:
+        return []
+    if OBSERVATIONS in ports:
+        advice = f'env.get_observation_names = lambda: [f"obs_{{i}}" for i in range({widths[OBSERVATIONS]})]'
+    else:
+        advice = "# return a dictionary with one name per element of each group from get_observation_names()"
+    what = f"returns {'; '.join(wrong)}"
+    return [Finding.of(FindingKind.WRONG_NAMES, "env.get_observation_names()", what, where, advice)]
+
+
+def _of_what(port: str) -> str:
+    return "the observation" if port == OBSERVATIONS else port
 
 
 def finite_findings(examination: Examination) -> list[Finding]:
@@ -53,7 +66,7 @@ def finite_findings(examination: Examination) -> list[Finding]:
     results = [name for name in others if name not in inputs]
     if first in inputs:
         return [_input(first, evidence.not_finite[first], results)]
-    return [_result(first, evidence.not_finite[first], results, program, names)]
+    return [_result(first, evidence.not_finite[first], results, program, names.get(first, ()))]
 
 
 def _input(name: str, found: NotFinite, results: list[str]) -> Finding:
@@ -65,7 +78,7 @@ def _input(name: str, found: NotFinite, results: list[str]) -> Finding:
 
 
 def _result(name: str, found: NotFinite, others: list[str], program: Program | None, names: tuple[str, ...]) -> Finding:
-    element = names[found.index[-1]] if name == OBSERVATIONS and found.index and found.index[-1] < len(names) else None
+    element = names[found.index[-1]] if found.index and found.index[-1] < len(names) else None
     what = f"was {found.value} at step {found.step}, element {list(found.index)}{f' ({element})' if element else ''}"
     what += f"; also not finite: {', '.join(others)}" if others else ""
     where = _line_of_first_not_finite(program, found) if program is not None and found.program_inputs else UNKNOWN

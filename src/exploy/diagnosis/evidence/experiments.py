@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor
+from exploy.capture.program import ACTIONS, FrozenTensor
 from exploy.capture.recording import plain_torch
 from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Input
-from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.exportable_environment import ExportableEnvironment, Observations
+from exploy.environment.observations import observation_arrays, step_environment, validated_observations
 from exploy.environment.stages import Stages
 from exploy.environment.tensor_copies import to_numpy
-from exploy.environment.validation import step_environment, validated_tensor
 from exploy.errors import ActorError
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.live.object_graph import (
@@ -52,7 +52,7 @@ class Experiments:
         self.env = env
         self.actor = actor
         self.stages = Stages(env, actor)
-        self.observations: torch.Tensor | None = None
+        self.observations: Observations | None = None
         self._snapshot: Snapshot | None = None
 
     @property
@@ -124,16 +124,16 @@ class Experiments:
         """
         with gradient_mode_of(self.env.context_manager()):
             if self.observations is None:
-                self.observations = validated_tensor(self.env, "observations_reset")
+                self.observations = validated_observations(self.env, "observations_reset")
             self.observations, was_reset = step_environment(self.env, self.actor(self.observations))
             if was_reset:
-                self.observations = validated_tensor(self.env, "observations_reset")
+                self.observations = validated_observations(self.env, "observations_reset")
             return was_reset
 
     def policy_step(self) -> Results:
         """Run one policy step and some of its sub-steps, and return the results of each."""
         observations = self.stages.observe()
-        results: Results = [{OBSERVATIONS: to_numpy(observations)}]
+        results: Results = [observation_arrays(observations)]
         actions = self.stages.act(observations)
         results[0][ACTIONS] = to_numpy(actions)
         self.stages.process(actions)

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 
 from exploy.capture.perturbation import around
-from exploy.capture.program import ACTIONS, OBSERVATIONS, FrozenTensor, Program
+from exploy.capture.program import ACTIONS, FrozenTensor, Program
 from exploy.comparison import difference
 from exploy.diagnosis.evidence.counters import Counter
 from exploy.diagnosis.evidence.experiments import Experiments, assign
 from exploy.diagnosis.evidence.operator_trail import OperatorTrail
 from exploy.environment.components import Input, Memory
+from exploy.environment.observations import observation_ports
 from exploy.environment.tensor_copies import cpu_copy, to_numpy
 from exploy.live.location import runs_stages
 from exploy.live.python_values import PythonValues
@@ -162,7 +163,7 @@ class _Run:
         observations = stages.observe()
         actions = stages.act(observations)
         stages.process(actions)
-        results = {OBSERVATIONS: observations, ACTIONS: actions}
+        results = {**observation_ports(observations), ACTIONS: actions}
         return lambda: {name: to_numpy(value) for name, value in results.items()} | self._experiments.outputs()
 
     def _difference(

@@ -1,14 +1,17 @@
 """A captured program that can be stepped side by side with its environment, like an exported file."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import torch
 
 from exploy.capture.program import Program
-from exploy.contract import STEP_COUNT, Contract, Port
+from exploy.contract import STEP_COUNT, Contract, Port, PortKind
 from exploy.description.environment_contract import describe_memory
+from exploy.environment.observations import OBSERVATIONS
 from exploy.environment.tensor_copies import to_numpy
 from exploy.runtime.step_runner import Arrays
 from exploy.verify.stepped import SteppedRunners, Values
@@ -20,10 +23,12 @@ class SteppedProgram(SteppedRunners):
     Args:
         program: The captured program.
         decimation: Number of simulation steps in a policy step.
-        observation_names: Names of the elements of the observation.
+        observation_names: Names of the elements of observations, by port.
     """
 
-    def __init__(self, program: Program, decimation: int, observation_names: tuple[str, ...] = ()):
+    def __init__(
+        self, program: Program, decimation: int, observation_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    ):
         contract = _contract(program, decimation, observation_names)
         steps = _ProgramStep(program, is_sub_step=False), _ProgramStep(program, is_sub_step=True)
         super().__init__("The captured program", contract, steps)
@@ -61,15 +66,20 @@ class _ProgramStep:
             writes[name][...] = to_numpy(value)
 
 
-def _contract(program: Program, decimation: int, observation_names: tuple[str, ...]) -> Contract:
+def _contract(program: Program, decimation: int, observation_names: Mapping[str, tuple[str, ...]]) -> Contract:
     return Contract(
         decimation=decimation,
         inputs=(Port(STEP_COUNT, "int32", ()), *(_port(name, value) for name, value in program.examples.items())),
-        outputs=tuple(_port(name, value) for name, value in program.run(program.examples)[0].items()),
+        outputs=tuple(_output(name, value, program) for name, value in program.run(program.examples)[0].items()),
         memories=tuple(describe_memory(memory) for memory in program.memories),
         sub_step_inputs=program.sub_step_inputs,
-        observation_names=observation_names,
+        observation_names=observation_names.get(OBSERVATIONS, ()),
     )
+
+
+def _output(name: str, value: torch.Tensor, program: Program) -> Port:
+    kind = PortKind.OBSERVATIONS if name in program.observation_outputs else None
+    return dataclasses.replace(_port(name, value), kind=kind)
 
 
 def _port(name: str, value: torch.Tensor) -> Port:

@@ -10,8 +10,8 @@ from exploy.capture.program import FrozenTensor, Program
 from exploy.diagnosis.evidence.counters import CounterWatch
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.stepped_program import SteppedProgram
+from exploy.environment.observations import observation_arrays, step_environment, validated_observations
 from exploy.environment.tensor_copies import to_numpy
-from exploy.environment.validation import step_environment, validated_tensor
 from exploy.live.gradient_mode import gradient_mode_of
 from exploy.live.python_values import PythonValues, same_value
 from exploy.verify.closed_loop import ClosedLoop, RunLength
@@ -146,15 +146,16 @@ def _step_alone(experiments: Experiments, steps: int, watcher: "_Watcher") -> No
     """Make steps without a program to compare with."""
     env, actor = experiments.env, experiments.actor
     with gradient_mode_of(env.context_manager()):
-        observations = validated_tensor(env, "observations_reset")
+        observations = validated_observations(env, "observations_reset")
         for step in range(steps):
-            watcher.note("obs", to_numpy(observations), step)
+            for name, value in observation_arrays(observations).items():
+                watcher.note(name, value, step)
             actions = actor(observations)
             watcher.note("actions", to_numpy(actions), step)
             observations, done = step_environment(env, actions)
             if done:
                 watcher.evidence.resets += 1
-                observations = validated_tensor(env, "observations_reset")
+                observations = validated_observations(env, "observations_reset")
             watcher.after_step(step)
 
 
