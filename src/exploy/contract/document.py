@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
 from exploy.contract.field_schema import (
+    NOT_EMPTY,
     REQUIRED,
     STORED,
     NotNegative,
@@ -30,6 +31,7 @@ from exploy.contract.parts import (
     PortKind,
     Provenance,
     StoredMemory,
+    UsedSubstitute,
 )
 from exploy.contract.reading import read_part
 from exploy.errors import ContractError
@@ -57,6 +59,7 @@ class Contract(Part):
         random_outputs: Outputs that depend on random numbers.
         coarse_outputs: For outputs that are computed in types coarser than float32, the machine epsilon of the coarsest
             one; missing if there are none.
+        substitutes: Code that stands for code that cannot be captured; missing if there is none.
         sim_dt: Seconds between two ticks, if known.
         provenance: Where the file comes from.
         trace: Inputs and expected outputs for testing the file; missing if it was disabled or too large.
@@ -79,6 +82,7 @@ class Contract(Part):
     observation_terms: tuple[ObservationTerm, ...] = ()
     random_outputs: tuple[str, ...] = ()
     coarse_outputs: Mapping[str, NotNegative] | None = None
+    substitutes: Annotated[tuple[UsedSubstitute, ...], NOT_EMPTY] | None = None
     sim_dt: Seconds | None = None
     provenance: Provenance = field(default_factory=Provenance)
     trace: GoldenTrace | None = None

@@ -34,6 +34,7 @@ _LEAVES = (
     logging.Logger, threading.Thread, weakref.ref, types.CellType, random.Random, np.random.RandomState,
     enum.Enum,
 )  # fmt: skip
+_MODULES_OF_LEAVES = frozenset({"warp.context", "warp._src.context"})  # kernels, which lead to all others of Warp
 _SCALARS = frozenset({str, bytes, int, float, complex, bool, type(None)})
 _SCALAR_IDS = frozenset(id(kind) for kind in _SCALARS)  # a metaclass may make a type unhashable
 _CONTAINERS = (
@@ -192,7 +193,7 @@ def _slots(kind: type) -> tuple[types.MemberDescriptorType, ...]:
 
 @cached_by_type
 def _is_leaf(kind: type) -> bool:
-    return issubclass(kind, _LEAVES)
+    return issubclass(kind, _LEAVES) or str(kind.__module__) in _MODULES_OF_LEAVES
 
 
 @cached_by_type

@@ -18,6 +18,7 @@ from exploy.verify.closed_loop import ClosedLoop, RunLength, has_terminal
 from exploy.verify.frozen_notes import FrozenNotes
 from exploy.verify.session_wrapper import SessionWrapper
 from exploy.verify.tally import Tally
+from exploy.verify.trusted_substitutes import trusted_substitutes
 
 _WIDTH_WITHOUT_TERMINAL = 140
 _ROUNDINGS = 10
@@ -72,6 +73,7 @@ def evaluate(
     Raises:
         InvalidEnvironmentError: If a number of steps or episodes is missing, or not a positive integer.
         FileFormatError: If the file does not belong to the environment.
+        SubstituteError: If a substitute does not do what its original does.
     """
     length = _validated_length(num_steps, num_episodes, max_episode_steps)
     _require_not_negative(reset_from_onnx_counter_steps)
@@ -112,7 +114,11 @@ def run_evaluation(
     pause_on_failure: bool,
     allow_uncompared: Collection[str],
 ) -> Evaluation:
-    """Evaluate a file and return all comparisons; see `evaluate()`."""
+    """Evaluate a file and return all comparisons; see `evaluate()`.
+
+    Raises:
+        SubstituteError: If a substitute does not do what its original does.
+    """
     actor = session_wrapper.get_actor()
     modules = [*context_manager.modules, *([actor] if actor is not None else [])]
     contract = session_wrapper.contract
@@ -133,20 +139,20 @@ def run_evaluation(
         only_actor_is_coarse=coarse_rtol is not None and not observes_coarsely,
     )
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
-    with Progress(console=console, transient=True, disable=not (verbose and console.is_terminal)) as progress:
-        task = progress.add_task("evaluating", total=length.steps)
-        pause = _pause(tally, watch, progress) if pause_on_failure and has_terminal() else None
+    with evaluation_mode(modules), trusted_substitutes(env, actor, with_reset=False):
+        with Progress(console=console, transient=True, disable=not (verbose and console.is_terminal)) as progress:
+            task = progress.add_task("evaluating", total=length.steps)
+            pause = _pause(tally, watch, progress) if pause_on_failure and has_terminal() else None
 
-        def after_step(step: int) -> None:
-            progress.update(task, completed=step + 1)
-            if pause is not None:
-                pause(step)
+            def after_step(step: int) -> None:
+                progress.update(task, completed=step + 1)
+                if pause is not None:
+                    pause(step)
 
-        with evaluation_mode(modules):
             observations = loop.run(length, after_step)
-    if verbose or not tally.ok:
-        watch.print(console, tally.ok)
-        tally.print(console, loop.steps)
+        if verbose or not tally.ok:
+            watch.print(console, tally.ok)
+            tally.print(console, loop.steps)
     return Evaluation(tally, observations, loop.steps)
 
 
