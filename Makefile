@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CODE := src tests benchmarks examples tools
 INSTALL := $(BIN)/python -m pip install --constraint requirements/constraints.txt
 
-.PHONY: demo test test-expensive check format bench clean
+.PHONY: demo test test-expensive test-mjlab test-isaaclab check format bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/exploy demo
@@ -15,6 +15,10 @@ test: $(VENV)/.dev
 
 test-expensive: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 15 -m expensive
+
+# Tests with a simulator, in a venv of its own. QUICK=1 leaves out the expensive ones.
+test-mjlab test-isaaclab: test-%: $(VENV)-%/.ready
+	WANDB_MODE=disabled MUJOCO_GL=disable $(VENV)-$*/bin/python -m pytest -n 2 --dist worksteal --durations 15 $(if $(QUICK),-m "not expensive") tests/simulators/$*
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check $(CODE)
@@ -48,5 +52,20 @@ $(VENV)/.dev: $(VENV)/.demo
 	$(INSTALL) --no-deps torchvision
 	touch $@
 
+$(VENV)-%/.ready: pyproject.toml requirements/%.txt
+	@echo "Installing exploy and the simulator $* into $(VENV)-$*"
+	$(PYTHON) -m venv $(VENV)-$*
+	$(VENV)-$*/bin/python -m pip install --constraint requirements/$*.txt --upgrade pip
+	$(VENV)-$*/bin/python -m pip install --constraint requirements/$*.txt --editable '.[export,report]'
+	$(VENV)-$*/bin/python -m pip install --no-deps --ignore-requires-python --requirement requirements/$*.txt
+	touch $@
+
+# The sources of Isaac Lab 2.3, which runs in Isaac Sim only; single files of it run alone.
+$(VENV)-isaaclab/isaaclab-2.3: $(VENV)-isaaclab/.ready
+	$(VENV)-isaaclab/bin/python -m pip install --no-deps --target $@ isaaclab==2.3.2
+	touch $@
+
+test-isaaclab: $(VENV)-isaaclab/isaaclab-2.3
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) $(VENV)-mjlab $(VENV)-isaaclab .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

@@ -169,6 +169,36 @@ def ring_buffer(env: Masked) -> torch.Tensor:
     return env.ring[env.pointer - 5] + oldest + columns_first[:, env.pointer] + part[:, None] + env.y
 
 
+@torch.jit.script
+def root_of_positive(x: torch.Tensor, scale: float) -> torch.Tensor:
+    result = torch.full_like(x, scale)
+    mask = x > 0
+    result[mask] = torch.sqrt(x[mask])
+    return result
+
+
+@torch.jit.script
+def scripted_mean(x: torch.Tensor) -> torch.Tensor:
+    return x.mean()
+
+
+def scripted(env: Masked) -> torch.Tensor:
+    return root_of_positive(env.x, 2) * scripted_mean(env.x[env.y.abs() > 0.01])
+
+
+def chosen_variable(env: Masked) -> torch.Tensor:
+    side, flat = env.x.abs() + 0.1, env.y.abs() < 0.2
+    if flat.any():
+        other = side * 2
+        side = torch.where(flat, other, side)
+        side = torch.where(
+            flat & (env.x > 0),
+            other,
+            side,
+        )
+    return side
+
+
 FOLLOWED: dict[str, Callable[[Masked], torch.Tensor]] = {
     item.__name__: item
     for item in (
@@ -183,6 +213,8 @@ FOLLOWED: dict[str, Callable[[Masked], torch.Tensor]] = {
         divided_integers,
         reduced,
         one_flag,
+        scripted,
+        chosen_variable,
     )
 }
 
@@ -252,13 +284,11 @@ def all_rows_as_values(env: Masked) -> torch.Tensor:
     return z
 
 
-@torch.jit.script
-def scripted_mean(x: torch.Tensor) -> torch.Tensor:
-    return x.mean()
+traced_mean = torch.jit.trace(lambda x: x.mean(), torch.ones(3))  # has no source that could be followed
 
 
-def into_a_script(env: Masked) -> torch.Tensor:
-    return env.x * scripted_mean(env.x[env.x > 0])  # refused
+def into_compiled_code(env: Masked) -> torch.Tensor:
+    return env.x * traced_mean(env.x[env.x > 0])  # refused
 
 
 def other_body(env: Masked) -> torch.Tensor:
@@ -272,6 +302,34 @@ def a_variable(env: Masked) -> torch.Tensor:
     if mask.any():  # refused
         scale = 2.0
     return env.x * scale
+
+
+def a_variable_chosen_by_another_mask(env: Masked) -> torch.Tensor:
+    mask, side = env.x > 0, env.y * 2
+    if mask.any():  # refused
+        side = torch.where(env.y > 0, env.x, side)
+    return side
+
+
+def a_variable_of_another_shape(env: Masked) -> torch.Tensor:
+    mask, side = env.x > 0, env.y[:1] * 2
+    if mask.any():  # refused
+        side = torch.where(mask, env.x, side)
+    return side.expand(env.batch_size, 4)
+
+
+def a_variable_chosen_the_other_way(env: Masked) -> torch.Tensor:
+    mask, side = env.x > 0, env.y * 2
+    if mask.any():  # refused
+        side = torch.where(mask, side, env.x)
+    return side
+
+
+def a_chosen_number(env: Masked) -> torch.Tensor:
+    mask, side = env.x[0, 0] > 0, 0.1
+    if mask.any():  # refused
+        side = torch.where(mask, env.y[0, 0], side)  # type: ignore[assignment]
+    return env.x * side
 
 
 def an_else(env: Masked) -> torch.Tensor:
@@ -374,9 +432,13 @@ REFUSED: dict[str, Callable[[Masked], torch.Tensor]] = {
         one_by_one,
         same_position_twice,
         all_rows_as_values,
-        into_a_script,
+        into_compiled_code,
         other_body,
         a_variable,
+        a_variable_chosen_by_another_mask,
+        a_variable_of_another_shape,
+        a_variable_chosen_the_other_way,
+        a_chosen_number,
         an_else,
         an_unmasked_write,
         another_mask,

@@ -281,6 +281,8 @@ def _shapes() -> Iterator[Case]:
         "flatten": lambda x: x.flatten(1),
         "unflatten": lambda x: x.unflatten(-1, (2, 2)),
         "squeeze": lambda x: x[:, :1].squeeze(1),
+        "squeeze of another size": lambda x: x.squeeze(1) + x.squeeze((0, 1)),
+        "squeeze of some": lambda x: x[:, None].squeeze((0, 1)),
         "unsqueeze": lambda x: x.unsqueeze(1),
         "permute": lambda x: x.permute(2, 0, 1),
         "transpose": lambda x: x.transpose(0, 2),

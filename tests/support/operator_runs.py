@@ -1,12 +1,13 @@
 """Runs calls of operators in torch and in a file made of them, and says how the two compare."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from onnxruntime import InferenceSession
 from torch.utils import _pytree
 
 from exploy.backends.onnx.exact_operators import replace_inexact_operators
@@ -101,23 +102,33 @@ def _run(cases: Sequence[Case]) -> Outcome:
     env = Calling(cases)
     expected = {name: value.numpy().copy() for name, value in env.results.items()}
     try:
-        program = capture(env, make_actor(2))
-        model = join_steps(lower(program, OPSET_VERSION, IR_VERSION), program, decimation=1).model
-        data = serialize(model)
-        require_sound(Outline.parse(data))
-        session = open_session(data, threads=1, spinning=False)
+        program, session = make_file(env)
     except ExployError as error:
         return Outcome(REFUSED, str(error))
-    given = {item.name for item in session.get_inputs()}
-    values: dict[str, Any] = {name: value.numpy() for name, value in env.arguments.items() if name in given}
-    values |= {"ctx.step_count": np.array(0, np.int32)} if "ctx.step_count" in given else {}
-    got = dict(zip([item.name for item in session.get_outputs()], session.run(None, values), strict=True))
+    got = run_file(session, env.arguments)
     for number, case in enumerate(cases):
         for index, value in enumerate(expected[f"y{number}.{i}"] for i in range(len(results(case)))):
             found = _first_wrong(case, index, got[f"y{number}.{index}"], value)
             if found:
                 return Outcome(WRONG, found)
     return Outcome(RIGHT, is_rewritten=_is_rewritten(program))
+
+
+def make_file(env: TestEnvironment) -> tuple[Program, InferenceSession]:
+    """Capture an environment that calls torch in its actions, and lower it; raises ExployError if it is refused."""
+    program = capture(env, make_actor(2))
+    model = join_steps(lower(program, OPSET_VERSION, IR_VERSION), program, decimation=1).model
+    data = serialize(model)
+    require_sound(Outline.parse(data))
+    return program, open_session(data, threads=1, spinning=False)
+
+
+def run_file(session: InferenceSession, arguments: Mapping[str, torch.Tensor]) -> dict[str, np.ndarray]:
+    """What the file gives, by the names of its outputs; it may leave out arguments that it does not read."""
+    given = {item.name for item in session.get_inputs()}
+    values: dict[str, Any] = {name: value.numpy() for name, value in arguments.items() if name in given}
+    values |= {"ctx.step_count": np.array(0, np.int32)} if "ctx.step_count" in given else {}
+    return dict(zip([item.name for item in session.get_outputs()], session.run(None, values), strict=True))
 
 
 def _is_rewritten(program: Program) -> bool:

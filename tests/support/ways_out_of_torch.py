@@ -221,10 +221,9 @@ WAYS: dict[str, list[Way]] = {
         *_refused("""
             x.clone().apply_(lambda value: 2 * value)
             x.clone().map_(z, lambda a, b: a * b)
-            scripted_branch(x)
             x.to_sparse().to_dense()
         """),
-        *_read("NumpyFunction.apply(x)"),
+        *_read("NumpyFunction.apply(x)\nscripted_branch(x)"),
         *_followed("TorchFunction.apply(x)\ntorch.vmap(lambda row: row * 2)(x)"),
         *_ways(Outcome.COMPARISON, Outcome.NO_VALUE, "in_a_thread(float, x[0, 0])\nin_a_thread(torch.neg, x)"),
     ],

@@ -52,21 +52,45 @@ def what_else(statements: Sequence[ast.stmt], frame: types.FrameType) -> str | N
         statements: The statements, not yet executed.
         frame: The frame that will execute them.
     """
-    names = {**vars(builtins), **frame.f_globals, **frame.f_locals}
+    names = _names(frame)
     function = enclosing_function(frame.f_code)
     body = _Body(names, frame.f_code.co_filename)
     found = body.look_at(statements, is_function=False)
     if found is None and function is not None:
-        found = _leaking(statements, function)
+        found = _leaking(statements, function, names)
     elif found is None:
         found = "its source could not be read"
     return found
 
 
-def _leaking(statements: Sequence[ast.stmt], function: ast.FunctionDef) -> str | None:
+def selections(statements: Sequence[ast.stmt], frame: types.FrameType) -> list[ast.Assign]:
+    """The statements like `x = torch.where(mask, new, x)`: without the branch, they keep the variable as it is."""
+    return _selections(statements, _names(frame))
+
+
+def _names(frame: types.FrameType) -> dict[str, Any]:
+    return {**vars(builtins), **frame.f_globals, **frame.f_locals}
+
+
+def _selections(statements: Sequence[ast.stmt], names: Mapping[str, Any]) -> list[ast.Assign]:
+    nodes = [node for item in statements for node in ast.walk(item)]
+    return [node for node in nodes if isinstance(node, ast.Assign) and _is_selection(node, names)]
+
+
+def _is_selection(node: ast.Assign, names: Mapping[str, Any]) -> bool:
+    target, call = node.targets[0], node.value
+    if len(node.targets) > 1 or not isinstance(target, ast.Name) or not isinstance(call, ast.Call):
+        return False
+    is_where = _resolved(call.func, names) is torch.where and len(call.args) == 3 and not call.keywords
+    is_kept = is_where and isinstance(call.args[2], ast.Name) and call.args[2].id == target.id
+    return is_kept and isinstance(names.get(target.id), torch.Tensor)
+
+
+def _leaking(statements: Sequence[ast.stmt], function: ast.FunctionDef, known: Mapping[str, Any]) -> str | None:
     """A variable that the statements set and that is read elsewhere in the function."""
     inside = {id(node) for item in statements for node in ast.walk(item)}
-    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    selected = {id(item.targets[0]) for item in _selections(statements, known)}
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name) and id(node) not in selected]
     stored = {node.id for node in names if id(node) in inside and not isinstance(node.ctx, ast.Load)}
     read = {node.id for node in names if id(node) not in inside and isinstance(node.ctx, ast.Load)}
     both = sorted(stored & read)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import torch
 from torch import fx
 
-from exploy.capture.branch_bodies import only_reports, what_else
+from exploy.capture.branch_bodies import only_reports, selections, what_else
 from exploy.capture.recording import INDEXING, MASKED_BY, WHERE, Recording, mutated_arguments
 from exploy.capture.same_values import SameValues
 from exploy.live.location import calling_line, describe, frames_of_stage
@@ -47,6 +47,7 @@ class _Taken:
     mask: fx.Node
     before: fx.Node
     where: str
+    selecting_lines: set[str]
 
 
 class Branches:
@@ -113,7 +114,12 @@ class Branches:
         if other is not None:
             self._refuse(_message(where, other))
         last = next(iter(reversed(self._recording.graph.nodes)))
-        self._taken.append(_Taken(frame, Span.of(*body), mask, last, where))
+        lines = {
+            describe(frame.f_code, line)
+            for item in selections(body, frame)
+            for line in range(item.lineno, (item.end_lineno or item.lineno) + 1)
+        }
+        self._taken.append(_Taken(frame, Span.of(*body), mask, last, where, lines))
         return True
 
     def _mask_of(self, node: fx.Node, tensor: torch.Tensor) -> tuple[fx.Node | None, bool]:
@@ -143,10 +149,22 @@ class Branches:
                 if not is_fresh and not self._is_masked(node, target, taken.mask, same):
                     line = node.meta.get(WHERE, taken.where)
                     self._refuse(_message(taken.where, f"{line}: a write without that mask"))
+            self._require_masked_selection(node, taken, same)
             tensor = self._recording.tensor(node)
             if tensor is not None and node.op == "call_function" and not _is_seen(self._recording, node, taken.before):
                 fresh.add(_storage(tensor))
             node = node.next
+
+    def _require_masked_selection(self, node: fx.Node, taken: _Taken, same: SameValues) -> None:
+        """Require that `x = torch.where(mask, new, x)` keeps x if the mask of the branch has no true element."""
+        if node.meta.get(WHERE) not in taken.selecting_lines or node.target is not _aten.where.self:
+            return
+        mask, _, kept = node.args
+        assert isinstance(mask, fx.Node) and isinstance(kept, fx.Node)
+        result, old = self._recording.tensor(node), self._recording.tensor(kept)
+        is_kept = result is not None and old is not None and (result.shape, result.dtype) == (old.shape, old.dtype)
+        if not is_kept or not same.implies(mask, taken.mask):
+            self._refuse(_message(taken.where, f"{node.meta[WHERE]}: a choice without that mask"))
 
     def _is_masked(self, node: fx.Node, target: fx.Node, mask: fx.Node, same: SameValues) -> bool:
         if MASKED_BY in node.meta:

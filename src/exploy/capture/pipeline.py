@@ -8,6 +8,7 @@ from torch import fx
 from exploy.capture.escape_guard import EscapeGuard
 from exploy.capture.file_dtypes import require_file_dtype
 from exploy.capture.recording import STAGE, Recording
+from exploy.capture.scripted_functions import scripted_functions_followed
 from exploy.capture.transformations import transformations_followed
 from exploy.capture.two_rates import (
     ACT,
@@ -72,7 +73,11 @@ class Pipeline:
         """
 
         def run(*_: torch.Tensor) -> None:
-            with transformations_followed(self.recording), EscapeGuard(self.recording, snapshot) as guard:
+            with (
+                transformations_followed(self.recording),
+                scripted_functions_followed(),
+                EscapeGuard(self.recording, snapshot) as guard,
+            ):
                 try:
                     self._run()
                 except DataDependentError:

@@ -244,6 +244,10 @@ class Recording:
             )
 
     def _size_depends_on_arguments(self, node: fx.Node) -> bool:
+        with torch._C.DisableTorchFunction():  # compiled code gets here while the guard is still on
+            return self._has_traced_size(node)
+
+    def _has_traced_size(self, node: fx.Node) -> bool:
         target = node.target
         if target in INDEXING:
             indices = enumerate(node.args[1])  # type: ignore[arg-type]

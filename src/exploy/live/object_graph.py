@@ -34,7 +34,9 @@ _LEAVES = (
     logging.Logger, threading.Thread, weakref.ref, types.CellType, random.Random, np.random.RandomState,
     enum.Enum,
 )  # fmt: skip
-_MODULES_OF_LEAVES = frozenset({"warp.context", "warp._src.context"})  # kernels, which lead to all others of Warp
+_MODULES_OF_LEAVES = frozenset(  # kernels of Warp and their syntax trees, which lead to all others
+    {"warp.context", "warp._src.context", "warp._src.codegen"}
+)
 _SCALARS = frozenset({str, bytes, int, float, complex, bool, type(None)})
 _SCALAR_IDS = frozenset(id(kind) for kind in _SCALARS)  # a metaclass may make a type unhashable
 _CONTAINERS = (

@@ -1,0 +1,50 @@
+"""Real tasks of Isaac Lab on Newton and the CPU; only what lies on a server is replaced by small files."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import isaaclab.sim as sim_utils
+import isaaclab_tasks  # noqa: F401 - registers the tasks
+from isaaclab.envs import ManagerBasedRLEnv
+from isaaclab_assets.robots.anymal import ANYDRIVE_3_SIMPLE_ACTUATOR_CFG
+from isaaclab_tasks.core.velocity.config.anymal_d.rough_env_cfg import AnymalDRoughEnvCfg
+
+from tests.support.small_usd import write_anymal, write_ground
+
+
+def make_rough_anymal(num_envs: int = 1) -> Any:
+    """ANYmal D on rough terrain, with DC motors and a height scan; the terrain is a plane."""
+    cfg = AnymalDRoughEnvCfg()
+    cfg.sim.device, cfg.scene.num_envs, cfg.seed = "cpu", num_envs, 1
+    cfg.sim.use_newton_actuators = False
+    cfg.scene.robot.actuators = {"legs": ANYDRIVE_3_SIMPLE_ACTUATOR_CFG}
+    cfg.scene.terrain.terrain_type, cfg.scene.terrain.terrain_generator = "plane", None
+    cfg.scene.terrain.visual_material = None
+    cfg.curriculum.terrain_levels = None
+    cfg.scene.sky_light.spawn.texture_file = None
+    cfg.commands.base_velocity.debug_vis = False
+    physics = cfg.sim.physics
+    cfg.sim.physics = getattr(physics, "newton_mjwarp", physics)
+    cfg.sim.physics.use_cuda_graph = False
+    with tempfile.TemporaryDirectory() as folder, _ground_from(write_ground(Path(folder) / "ground.usda")):
+        cfg.scene.robot.spawn.usd_path = str(write_anymal(Path(folder) / "anymal.usda"))
+        env = ManagerBasedRLEnv(cfg)
+        env.reset()
+        return env
+
+
+@contextlib.contextmanager
+def _ground_from(path: Path) -> Iterator[None]:
+    """Make the planes of terrains from a file."""
+    init = sim_utils.GroundPlaneCfg.__init__
+
+    def from_file(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        self.usd_path = str(path)
+
+    with mock.patch.object(sim_utils.GroundPlaneCfg, "__init__", from_file):
+        yield
