@@ -27,6 +27,7 @@ ROOT_NAMES = [
     "evaluate",
     "export",
     "replay",
+    "substitute",
 ]
 RUNTIME_NAMES = ["Controller", "Fault", "Guard", "Guards", "Recorder", "load_log", "replay", "serve_rate"]
 
@@ -50,7 +51,7 @@ import sys
 sys.modules.update(dict.fromkeys(["torch", "onnx", "onnx_ir"]))
 import exploy
 from exploy import Controller, Recorder, replay
-for name in ("export", "evaluate", "check_environment", "Input", "ExportableEnvironment"):
+for name in ("export", "evaluate", "check_environment", "substitute", "Input", "ExportableEnvironment"):
     try:
         getattr(exploy, name)
     except ImportError as error:

@@ -64,6 +64,13 @@ def test_the_diagnosis_of_the_readme_is_what_is_printed(monkeypatch, capsys):
     assert capsys.readouterr().out == printed[1]
 
 
+def test_the_code_about_substitutes_runs(tmp_path: Path, monkeypatch, capsys):
+    text = (ROOT / "docs" / "substitutes.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], {"__name__": "example"})
+    assert "original='exploy.demo.dynamics.roll_history', replacement='example.shifted'" in capsys.readouterr().out
+
+
 def test_the_code_about_trainers_runs(tmp_path: Path, monkeypatch):
     text = (ROOT / "docs" / "trainers.md").read_text(encoding="utf-8")
     of_sb3, of_gbc = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

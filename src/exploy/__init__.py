@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from exploy.environment.actor import ExportableActor
     from exploy.environment.components import Connection, Group, Input, Memory, Output
     from exploy.environment.exportable_environment import ExportableEnvironment
+    from exploy.environment.substitutes import substitute
     from exploy.runtime.controller import Controller
     from exploy.runtime.logs.recorder import Recorder
     from exploy.runtime.logs.replay import replay
@@ -41,6 +42,7 @@ __all__ = [
     "evaluate",
     "export",
     "replay",
+    "substitute",
 ]
 
 _HOMES = {
@@ -63,6 +65,7 @@ _HOMES = {
     "evaluate": "exploy.verify.evaluator",
     "export": "exploy.driver.environment_export",
     "replay": "exploy.runtime.logs.replay",
+    "substitute": "exploy.environment.substitutes",
 }
 
 

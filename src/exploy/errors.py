@@ -64,6 +64,10 @@ class DataDependentError(CaptureError):
     """A traced value was used outside of torch: a branch, number, array or size depends on an input."""
 
 
+class SubstituteError(CaptureError):
+    """A substitute does not compute what the original computes, or could not be compared with it."""
+
+
 class RandomOperatorError(CaptureError):
     """The pipeline draws random numbers where this is not supported, or the actor does so without permission."""
 
@@ -198,6 +202,10 @@ class UnusedInputWarning(ExployWarning):
 
 class UnreadGroupWarning(ExployWarning):
     """The actor does not read a group of observations, which is left out of the file."""
+
+
+class UnusedSubstituteWarning(ExployWarning):
+    """The environment does not call the original of a substitute, so that the file contains nothing of it."""
 
 
 class NoResetSeenWarning(ExployWarning):

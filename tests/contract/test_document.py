@@ -16,6 +16,7 @@ from exploy.contract import (
     Port,
     Provenance,
     StoredMemory,
+    UsedSubstitute,
     decode_array,
     digest,
     encode_array,
@@ -38,6 +39,7 @@ memories = st.lists(
     unique_by=(lambda memory: memory.name, lambda memory: memory.input, lambda memory: memory.output),
 ).map(tuple)
 frozen = st.builds(Frozen, st.text(), st.sampled_from(DTYPES), shapes, arrays.map(digest))
+substitutes = st.builds(UsedSubstitute, st.text(), st.text(), st.integers(0, 1000), st.floats(0, 1e3))
 contracts = st.builds(
     Contract,
     decimation=st.integers(1, 1000),
@@ -48,6 +50,7 @@ contracts = st.builds(
     unused_inputs=st.lists(st.text(), max_size=3).map(tuple),
     sub_step_inputs=st.dictionaries(st.text(), st.lists(st.text(), max_size=2), max_size=2),
     observation_names=st.lists(st.text(), max_size=3).map(tuple),
+    substitutes=st.none() | st.lists(substitutes, min_size=1, max_size=2).map(tuple),
     provenance=st.builds(Provenance, versions=st.dictionaries(st.text(), st.text(), max_size=2)),
 )
 

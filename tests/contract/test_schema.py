@@ -23,6 +23,7 @@ from exploy.contract import (
     PortKind,
     Provenance,
     StoredMemory,
+    UsedSubstitute,
 )
 from exploy.errors import ContractError
 from exploy.runtime.model_file import ModelFile
@@ -35,6 +36,7 @@ PARTS: dict[str, type] = {
     "port": Port,
     "memory": StoredMemory,
     "frozen": Frozen,
+    "substitute": UsedSubstitute,
     "term": ObservationTerm,
     "commit": GitCommit,
     "provenance": Provenance,

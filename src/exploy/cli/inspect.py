@@ -12,7 +12,14 @@ from exploy.cli.console import output, print_json
 from exploy.cli.exit_codes import FOUND
 from exploy.cli.signer import Signer, find_signer
 from exploy.contract import Contract
-from exploy.contract.formatting import format_elements, format_rates, format_shape, format_terms, format_values
+from exploy.contract.formatting import (
+    format_elements,
+    format_rates,
+    format_shape,
+    format_substitute,
+    format_terms,
+    format_values,
+)
 from exploy.runtime.model_file import ModelFile
 from exploy.text import for_rich
 
@@ -109,6 +116,8 @@ def _print_rest(console: Console, contract: Contract) -> None:
         declared = f", declared as {frozen.declared}" if frozen.declared else ""
         text = f"{frozen.name} {frozen.dtype} {list(frozen.shape)}{declared}"
         console.print(f"[bold]constant[/] {for_rich(text)}", highlight=False)
+    for item in contract.substitutes or ():
+        console.print(f"[bold]substitute[/] {for_rich(format_substitute(item))}", highlight=False, soft_wrap=True)
     for what, terms in format_terms(contract).items():
         console.print(f"[bold]{for_rich(what)}[/] {for_rich(', '.join(terms))}", highlight=False)
     if contract.unused_inputs:

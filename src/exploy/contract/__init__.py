@@ -19,6 +19,7 @@ from exploy.contract.parts import (
     PortKind,
     Provenance,
     StoredMemory,
+    UsedSubstitute,
 )
 from exploy.contract.terms import terms_of
 
@@ -34,6 +35,7 @@ __all__ = [
     "GoldenTrace",
     "PortKind",
     "StoredMemory",
+    "UsedSubstitute",
     "ObservationTerm",
     "Port",
     "Provenance",

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from exploy.contract.document import Contract
-from exploy.contract.parts import Port
+from exploy.contract.parts import Port, UsedSubstitute
 
 
 def format_rates(contract: Contract) -> str:
@@ -45,6 +45,12 @@ def format_terms(contract: Contract) -> dict[str, tuple[str, ...]]:
 def format_shape(port: Port) -> str:
     """Format the shape of a port."""
     return ", ".join(map(str, port.shape)) or "scalar"
+
+
+def format_substitute(item: UsedSubstitute) -> str:
+    """Format what stands for what, and how it was compared."""
+    compared = f"{item.comparisons} calls compared, largest difference {item.largest_error:.2g}"
+    return f"{item.replacement} for {item.original} ({compared})"
 
 
 def format_values(values: np.ndarray, most: int = 8) -> str:

@@ -134,6 +134,25 @@ class StoredMemory(Part):
 
 
 @dataclass(frozen=True)
+class UsedSubstitute(Part):
+    """Code that was captured in the place of code that cannot be.
+
+    Args:
+        original: The code that the environment calls, as `module.name`.
+        replacement: The code that the file contains instead, as `module.name`.
+        comparisons: Number of calls in which both were compared on random data before the export.
+        largest_error: The largest difference between their results, which is that of rounding.
+        unknown: Fields that this version does not know.
+    """
+
+    original: str
+    replacement: str
+    comparisons: Count
+    largest_error: NotNegative
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Frozen(Part):
     """A tensor of the environment that is stored in the file with its value at export.
 

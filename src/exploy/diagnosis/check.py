@@ -36,13 +36,14 @@ from exploy.environment.actor import ExportableActor, make_exportable_actor
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.observations import validated_observation_names
 from exploy.environment.validation import validated_decimation
-from exploy.errors import InvalidEnvironmentError
+from exploy.errors import InvalidEnvironmentError, SubstituteError
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.live.location import definition
 from exploy.live.out_of_reach import OutOfReach, too_many_objects
 from exploy.live.python_values import PythonValues
 from exploy.live.roots import live_objects
 from exploy.verify.start_values import RESET_WITHIN
+from exploy.verify.trusted_substitutes import TrustedSubstitutes, trusted_substitutes
 
 DEFAULT_STEPS = 20
 
@@ -96,13 +97,28 @@ def check_environment(
         state = OutOfReach(live_objects(env, exportable, anew=True))
         with evaluation_mode(modules):
             try:
-                program = capture(env, exportable, starts.given)
-                program, _ = with_starts_of_reset(program, env, exportable, starts)
-            except Exception as error:
-                return _without_program(env, exportable, steps, error)
-            found = diagnose(env, exportable, program, steps, allow_random=allow_random, starts=starts)
-            found = with_lowering(found, env, exportable, program) if lower else found
-            return found.with_findings(_not_restored(state))
+                with trusted_substitutes(env, exportable, with_reset=True) as substitutes:
+                    found = _check(env, exportable, steps, allow_random, starts, lower)
+            except SubstituteError as error:
+                return Diagnosis((failure(FindingKind.WRONG_SUBSTITUTE, "env", error),), 0)
+            return found.with_findings([*_unused_substitutes(substitutes), *_not_restored(state)])
+
+
+def _check(
+    env: ExportableEnvironment,
+    actor: ExportableActor,
+    steps: int,
+    allow_random: bool,
+    starts: MemoryStarts,
+    lower: bool,
+) -> Diagnosis:
+    try:
+        program = capture(env, actor, starts.given)
+        program, _ = with_starts_of_reset(program, env, actor, starts)
+    except Exception as error:
+        return _without_program(env, actor, steps, error)
+    found = diagnose(env, actor, program, steps, allow_random=allow_random, starts=starts)
+    return with_lowering(found, env, actor, program) if lower else found
 
 
 def diagnose(
@@ -147,6 +163,11 @@ def diagnose(
     examination.findings += unexplained_findings(examination)
     findings = tuple(with_tried_suggestions(examination))
     return Diagnosis(findings, examination.evidence.steps, tuple(examination.not_compared))
+
+
+def _unused_substitutes(substitutes: TrustedSubstitutes) -> list[Finding]:
+    what = "the pipeline does not call it, so that its substitute is not used"
+    return [Finding.of(FindingKind.UNUSED, name, what) for name in substitutes.unused]
 
 
 def _not_restored(state: OutOfReach) -> list[Finding]:

@@ -23,6 +23,7 @@ class FindingKind(StrEnum):
     WRITTEN_BY_STEP = "written by step()"
     STALE_CACHE = "stale cache"
     OUTSIDE_TORCH = "outside of torch"
+    WRONG_SUBSTITUTE = "wrong substitute"
     PYTHON_STATE = "frozen Python state"
     UNWRITTEN_CONNECTION = "connection not written"
     RANDOM = "random operator"

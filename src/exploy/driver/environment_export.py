@@ -32,6 +32,7 @@ from exploy.errors import (
     NotRestoredWarning,
     UnreadGroupWarning,
     UnusedInputWarning,
+    UnusedSubstituteWarning,
 )
 from exploy.live.location import is_internal
 from exploy.verify.start_values import RESET_WITHIN
@@ -296,6 +297,7 @@ def _warn(source: EnvironmentSource, written: WrittenFile) -> None:
         (InferredMemoryWarning, source.inferred.line() if source.inferred is not None else None),
         (FrozenTensorWarning, frozen_line(contract)),
         (DroppedCheckWarning, _dropped_line(written.program)),
+        (UnusedSubstituteWarning, _unused_substitutes_line(source.substitutes.unused)),
         (NoResetSeenWarning, source.no_reset),
         (NotRestoredWarning, source.not_restored),
     ]
@@ -314,6 +316,12 @@ def _dropped_line(program: Program) -> str | None:
     if not program.dropped_checks:
         return None
     return f"The file leaves out these checks, which raise or print: {'; '.join(program.dropped_checks)}."
+
+
+def _unused_substitutes_line(unused: tuple[str, ...]) -> str | None:
+    if not unused:
+        return None
+    return f"The pipeline does not call {', '.join(unused)}; no substitute was used. Name the function that it calls."
 
 
 def _unused_line(unused: list[str]) -> str | None:

@@ -1,6 +1,7 @@
 """An environment and its actor as the source of an export."""
 
 import contextlib
+import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from exploy.live.out_of_reach import OutOfReach
 from exploy.live.roots import live_objects
 from exploy.verify.export_checks import verify_against_environment, verify_against_program, verify_controller
 from exploy.verify.stepped import stepped_file
+from exploy.verify.trusted_substitutes import TrustedSubstitutes, trusted_substitutes
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ class EnvironmentSource:
     """An environment and its actor as the source of an export.
 
     After the export, `diagnosis` has the findings of a strict export, `inferred` the memories that it registered,
-    `no_reset` why start values could not be taken from a reset, `not_restored` what could not be restored, and
-    `comparisons` how many comparisons were made.
+    `no_reset` why start values could not be taken from a reset, `not_restored` what could not be restored,
+    `substitutes` the substitutes, and `comparisons` how many comparisons were made.
 
     Args:
         env: The environment.
@@ -75,6 +77,8 @@ class EnvironmentSource:
         self.inferred: InferredMemories | None = None
         self.no_reset: str | None = None
         self.not_restored: str | None = None
+        self.substitutes = TrustedSubstitutes()
+        self._is_substituted = False
         self.comparisons = 0
 
     @property
@@ -84,13 +88,17 @@ class EnvironmentSource:
 
     @contextlib.contextmanager
     def prepared(self) -> Iterator[None]:
-        """Put modules into evaluation mode, and unregister inferred memories if the export fails."""
+        """Put modules into evaluation mode and substitutes in place; unregister inferred memories if the export fails.
+
+        Raises:
+            SubstituteError: If a substitute does not do what its original does.
+        """
         validated_decimation(self._env)
         self._env.prepare_export()
         self.inferred = InferredMemories(self._env, self._actor)
         state = OutOfReach(live_objects(self._env, self._actor, anew=True))
         try:
-            with evaluation_mode(self._modules()), self.inferred.taken_back_on_failure():
+            with evaluation_mode(self._modules()), self.inferred.taken_back_on_failure(), self._substituted():
                 yield
         except BaseException:
             line = state.line()
@@ -119,7 +127,7 @@ class EnvironmentSource:
 
     def capture_once(self) -> Program:
         """Capture the environment in its current state."""
-        with evaluation_mode(self._modules()):
+        with evaluation_mode(self._modules()), self._substituted():
             return capture(self._env, self._actor, self._options.starts.given)
 
     def program_for_trace(self, program: Program) -> Program:
@@ -129,7 +137,8 @@ class EnvironmentSource:
     def describe(self, program: Program, artifact: Artifact, backend: str) -> Contract:
         """Build the contract of the file."""
         source, on_stop = self._options.model_source, self._options.on_stop
-        return build_contract(self._env, program, artifact, self.decimation, backend, source, on_stop)
+        contract = build_contract(self._env, program, artifact, self.decimation, backend, source, on_stop)
+        return dataclasses.replace(contract, substitutes=self.substitutes.used)
 
     def metadata(self, contract: Contract) -> dict[str, str]:
         """The documented keys, the keys of the environment, and one key for each component or group."""
@@ -150,6 +159,19 @@ class EnvironmentSource:
             verify_controller(data)
         if options.verify_environment:
             self.comparisons += verify_against_environment(self._env, self._actor, program, file)
+
+    @contextlib.contextmanager
+    def _substituted(self) -> Iterator[None]:
+        """Put substitutes in place, unless they are."""
+        if self._is_substituted:
+            yield
+            return
+        with trusted_substitutes(self._env, self._actor, with_reset=self._options.starts.from_reset) as found:
+            self._is_substituted, self.substitutes = True, found
+            try:
+                yield
+            finally:
+                self._is_substituted = False
 
     def _modules(self) -> list[torch.nn.Module]:
         return [self._actor, *self._env.context_manager().modules]

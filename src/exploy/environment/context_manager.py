@@ -14,6 +14,7 @@ import torch
 
 from exploy.environment.called_values import values_replaced
 from exploy.environment.components import Connection, Constant, Group, Input, Memory, Output, TensorCallback, describe
+from exploy.environment.substitutes import Substitute, require_no_overlap
 from exploy.errors import ComponentError, DuplicateNameError, ReservedNameError
 from exploy.tables import Table
 
@@ -36,6 +37,7 @@ class ContextManager:
         self._constants: dict[str, Constant] = {}
         self._modules: list[torch.nn.Module] = []
         self._stateless: list[StateGetter] = []
+        self._substitutes: list[Substitute] = []
 
     def __str__(self) -> str:
         table = Table("", "name", "shape and type", "metadata")
@@ -45,6 +47,7 @@ class ContextManager:
             table.rows.append((type(item).__name__, item.name, _shape_of(item), str(item.metadata or "")))
         table.rows += [("Connection", name, "", "") for name in self._connections]
         table.rows += [("constant", name, "", "") for name in self._constants]
+        table.rows += [("substitute", str(item), "", "") for item in self._substitutes]
         return f"{len(items)} components, {len(self._modules)} modules\n{table}" if table.rows else "no components"
 
     def add_component(self, component: Input | Output | Connection) -> None:
@@ -97,6 +100,38 @@ class ContextManager:
         """All declared constants."""
         return list(self._constants.values())
 
+    def add_substitute(self, substitute: Substitute) -> None:
+        """Let code that can be captured stand for code that cannot; see `exploy.substitute()`.
+
+        Raises:
+            ComponentError: If it is no substitute, or replaces a function that another one replaces.
+        """
+        if not isinstance(substitute, Substitute):
+            raise ComponentError(
+                f"add_substitute() takes the result of exploy.substitute(…), got {type(substitute).__name__}."
+            )
+        require_no_overlap(self._substitutes, substitute)
+        self._substitutes.append(substitute)
+
+    def add_substitutes(self, substitutes: Iterable[Substitute]) -> None:
+        """Add several substitutes, such as the ready ones of `exploy.simulators`. After an error, none is added.
+
+        Raises:
+            ComponentError: See `add_substitute()`.
+        """
+        known = list(self._substitutes)
+        try:
+            for item in substitutes:
+                self.add_substitute(item)
+        except BaseException:
+            self._substitutes[:] = known
+            raise
+
+    @property
+    def substitutes(self) -> tuple[Substitute, ...]:
+        """All substitutes, in the order of their registration."""
+        return tuple(self._substitutes)
+
     def add_stateless_actor(self, get_state: StateGetter) -> None:
         """Remember an actor that has no state to register. A capture asks again, and raises if it has state then."""
         self._stateless.append(get_state)
@@ -114,7 +149,7 @@ class ContextManager:
     def registrations_undone(self) -> Iterator[None]:
         """Undo at the end of the block what it has added, removed or replaced; also after an error."""
         mappings: list[dict[str, Any]] = [self._components, self._groups, self._connections, self._constants]
-        lists: list[list[Any]] = [self._modules, self._stateless]
+        lists: list[list[Any]] = [self._modules, self._stateless, self._substitutes]
         saved = [dict(item) for item in mappings], [list(item) for item in lists]
         try:
             yield

@@ -19,6 +19,7 @@ _STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
 _TREATED_AS_USER_CODE = tuple(os.path.join(_PACKAGE, name) + os.sep for name in ("demo", "simulators"))
 _STAGE_RUNNERS: set[str] = set()
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_WARP = tuple(f"{folder}warp{os.sep}" for folder in _INSTALLED)  # not imported here: few environments use it
 _NO_OPERATORS = ("__call__", "__init__", "__post_init__", "__next__", "__iter__", "__enter__", "__exit__")
 UNKNOWN = "unknown location"
 
@@ -138,16 +139,16 @@ def is_raised_by_user_code(error: BaseException) -> bool:
 
 
 def is_user_code(code: types.CodeType) -> bool:
-    """Whether a function belongs to user code: not to torch, numpy, the standard library or exploy."""
+    """Whether a function belongs to user code: not to torch, numpy, Warp, the standard library or exploy."""
     return not is_internal(code.co_filename) and not code.co_filename.startswith("<")
 
 
 def is_internal(filename: str) -> bool:
-    """Whether a file belongs to torch, numpy, the standard library or exploy."""
+    """Whether a file belongs to torch, numpy, Warp, the standard library or exploy."""
     if filename.startswith(_TREATED_AS_USER_CODE):
         return False
     is_standard = filename.startswith(_STANDARD_LIBRARY) and "-packages" not in filename
-    return is_standard or filename.startswith(_INTERNAL)
+    return is_standard or filename.startswith(_INTERNAL) or any(folder in filename for folder in _WARP)
 
 
 def describe(code: types.CodeType, line: int) -> str:

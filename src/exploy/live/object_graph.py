@@ -34,7 +34,9 @@ _LEAVES = (
     logging.Logger, threading.Thread, weakref.ref, types.CellType, random.Random, np.random.RandomState,
     enum.Enum,
 )  # fmt: skip
-_COMPILER_OF_WARP = ("warp._src.context", "warp._src.codegen")  # syntax trees of kernels, as many as MAX_OBJECTS
+_MODULES_OF_LEAVES = frozenset(  # kernels of Warp and their syntax trees, which lead to all others
+    {"warp.context", "warp._src.context", "warp._src.codegen"}
+)
 _SCALARS = frozenset({str, bytes, int, float, complex, bool, type(None)})
 _SCALAR_IDS = frozenset(id(kind) for kind in _SCALARS)  # a metaclass may make a type unhashable
 _CONTAINERS = (
@@ -193,7 +195,7 @@ def _slots(kind: type) -> tuple[types.MemberDescriptorType, ...]:
 
 @cached_by_type
 def _is_leaf(kind: type) -> bool:
-    return issubclass(kind, _LEAVES) or kind.__module__ in _COMPILER_OF_WARP
+    return issubclass(kind, _LEAVES) or str(kind.__module__) in _MODULES_OF_LEAVES
 
 
 @cached_by_type

@@ -138,8 +138,9 @@ class Snapshot:
                 sequence.clear()
                 sequence.extend(items)
         for members, saved_members in self._sets:
-            members.clear()
-            members.update(saved_members)
+            if {id(item) for item in set.__iter__(members)} != {id(item) for item in saved_members}:
+                set.clear(members)
+                set.update(members, saved_members)
         for holder, slots in self._slots:
             current = slots_of(holder)
             for name in current.keys() - slots.keys():

@@ -94,6 +94,7 @@ def _inside(contract: Contract) -> dict[str, Any]:
     made = contract.provenance
     inside: dict[str, Any] = {f"memory {memory.name}": _start(memory) for memory in contract.memories}
     inside |= {f"constant {frozen.name}": frozen.sha256[:12] for frozen in contract.frozen}
+    inside |= {f"substitute for {item.original}": item.replacement for item in contract.substitutes or ()}
     inside |= {f"version of {name}": version for name, version in made.versions.items()}
     inside |= format_terms(contract)
     inside["model source"] = dict(made.model_source) or None
