@@ -1,6 +1,7 @@
 """Code with masks, positions and branches that depend on inputs exports, or is refused with its line."""
 
 import inspect
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,27 @@ def test_a_function_in_a_branch_that_does_more_is_refused_with_its_line():
         capture(Masked(masked_code.a_function_that_counts), make_actor(4).eval())
     line = inspect.getsourcelines(Masked.count_resets)[1] + 2
     assert f"masked_code.py:{line}" in str(caught.value)
+
+
+@pytest.mark.parametrize("mask", ["env.x", "env.y"])
+def test_the_mask_of_a_choice_in_a_library_is_looked_at(mask: str, tmp_path: Path):
+    folder = tmp_path / "site-packages"  # lines of installed code are not those that messages name
+    folder.mkdir()
+    code = f"""
+def chosen(env, torch):
+    x = env.y
+    if (env.x > 0).any():
+        x = torch.where({mask} > 0, x + 1, x)
+    return x
+"""
+    (folder / "library_of_choices.py").write_text(code)
+    library = runpy.run_path(str(folder / "library_of_choices.py"))
+    env = Masked(lambda env: library["chosen"](env, torch))
+    if mask == "env.x":
+        capture(env, make_actor(4).eval())
+    else:
+        with pytest.raises(DataDependentError, match="a choice without that mask"):
+            capture(env, make_actor(4).eval())
 
 
 def test_a_refusal_that_the_environment_catches_is_still_an_error():

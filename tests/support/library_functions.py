@@ -28,13 +28,18 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Function:
-    """A function of a library, scripted or not, with what its signature says."""
+    """A function of a library, scripted or not, with what its signature says; or a class whose objects are called."""
 
     module: str
     name: str
     function: Callable[..., Any]
     parameters: tuple[Parameter, ...]
     returns_nothing: bool
+
+    @property
+    def is_class(self) -> bool:
+        """Whether it is a class: a term with state."""
+        return inspect.isclass(self.function)
 
     @property
     def reads_environment(self) -> bool:
@@ -51,16 +56,18 @@ def modules_named(package: ModuleType, *endings: str) -> list[ModuleType]:
 
 
 def functions_of(module: ModuleType) -> list[Function]:
-    """All functions that a module defines itself, in its order."""
+    """All functions that a module defines itself, and classes whose objects are called, in its order."""
     return [
         Function(module.__name__, name, item, tuple(_parameters(item)), _returns_nothing(item))
         for name, item in vars(module).items()
-        if _is_defined_in(module, item)
+        if _is_called(_unscripted(item)) and _unscripted(item).__module__ == module.__name__
     ]
 
 
-def _is_defined_in(module: ModuleType, item: Any) -> bool:
-    return inspect.isfunction(_unscripted(item)) and _unscripted(item).__module__ == module.__name__
+def _is_called(item: Any) -> bool:
+    return inspect.isfunction(item) or (
+        inspect.isclass(item) and any("__call__" in vars(kind) for kind in item.__mro__)
+    )
 
 
 def _unscripted(item: Any) -> Any:
@@ -72,7 +79,7 @@ def _returns_nothing(item: Any) -> bool:
 
 
 def _parameters(item: Any) -> Iterator[Parameter]:
-    function = _unscripted(item)
+    function = item.__init__ if inspect.isclass(item) else _unscripted(item)
     names = dict(vars(typing)) | dict(vars(inspect.getmodule(function) or typing))
     for parameter in inspect.signature(function).parameters.values():
         annotation = _evaluated(parameter.annotation, function.__globals__ | {"torch": torch}, names)

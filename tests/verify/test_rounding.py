@@ -216,6 +216,19 @@ def test_a_wrong_file_of_a_coarse_actor_differs(robot, fault, tmp_path: Path, ca
     assert "differs: the file does NOT agree" in capsys.readouterr().out
 
 
+class Autocast(ExportableActor):
+    """Computes in bfloat16 within a block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = make_actor(PdRobot.num_observations, JOINTS)
+
+    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            result: torch.Tensor = self.network(obs)
+        return result.float()
+
+
 class Scaled(PdRobot):
     """Scales one observation, which is not the largest."""
 
@@ -228,12 +241,13 @@ class Scaled(PdRobot):
         return self.scale * super().observe()
 
 
-@pytest.mark.matrix
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("robot", [WEAK, STRONG], ids=str)
-def test_observations_are_not_judged_as_coarsely_as_the_actor(robot: Robot, tmp_path: Path, capsys):
-    export(Scaled(robot, 1.001), Coarse(), tmp_path)
-    assert agrees(Scaled(robot, 1.001), Coarse(), tmp_path, 60)
-    assert not agrees(Scaled(robot, 1.0), Coarse(), tmp_path, 60)
+@pytest.mark.parametrize("actor", [Coarse, Autocast])
+def test_observations_are_not_judged_as_coarsely_as_the_actor(actor, robot: Robot, tmp_path: Path, capsys):
+    export(Scaled(robot, 1.001), actor(), tmp_path)
+    assert agrees(Scaled(robot, 1.001), actor(), tmp_path, 60)
+    assert not agrees(Scaled(robot, 1.0), actor(), tmp_path, 60)
     assert "obs_5" in capsys.readouterr().out
 
 

@@ -47,7 +47,7 @@ class _Taken:
     mask: fx.Node
     before: fx.Node
     where: str
-    selecting_lines: set[str]
+    selections: dict[Span, list[fx.Node]]  # calls of torch.where() that set variables, and what was recorded before
 
 
 class Branches:
@@ -85,14 +85,18 @@ class Branches:
         """Whether a question about the number of selected elements is one in front of masked writes."""
         return self._is_taken(self._recording.node_of(mask), is_count=True)
 
-    def advance(self) -> None:
-        """Check the branches whose bodies have ended.
+    def advance(self, name: str) -> None:
+        """Check the branches whose bodies have ended, before a torch function of this name is called.
 
         Raises:
             DataDependentError: If a body has written to a tensor without its mask.
         """
         while self._taken and not _is_running(self._taken[-1]):
             self._close(self._taken.pop())
+        for taken in self._taken if name == "where" else []:
+            span = running_span(taken.frame)
+            if span in taken.selections:
+                taken.selections[span].append(self._last_node())
 
     def finish(self) -> None:
         """Check the branches that are left, at the end of the recorded function."""
@@ -113,14 +117,13 @@ class Branches:
         other = what_else(body, frame)
         if other is not None:
             self._refuse(_message(where, other))
-        last = next(iter(reversed(self._recording.graph.nodes)))
-        lines = {
-            describe(frame.f_code, line)
-            for item in selections(body, frame)
-            for line in range(item.lineno, (item.end_lineno or item.lineno) + 1)
-        }
-        self._taken.append(_Taken(frame, Span.of(*body), mask, last, where, lines))
+        chosen: dict[Span, list[fx.Node]] = {Span.of(item.value): [] for item in selections(body, frame)}
+        self._taken.append(_Taken(frame, Span.of(*body), mask, self._last_node(), where, chosen))
         return True
+
+    def _last_node(self) -> fx.Node:
+        last: fx.Node = next(iter(reversed(self._recording.graph.nodes)))
+        return last
 
     def _mask_of(self, node: fx.Node, tensor: torch.Tensor) -> tuple[fx.Node | None, bool]:
         """The mask that a value tells about, and whether it is the number of its true elements."""
@@ -140,6 +143,9 @@ class Branches:
 
     def _close(self, taken: _Taken) -> None:
         same = SameValues(self._recording)
+        for calls in taken.selections.values():
+            for before in calls or [self._last_node()]:
+                self._require_masked_selection(before, taken, same)
         fresh: set[int] = set()
         node = taken.before.next
         while node.op != "root":
@@ -149,22 +155,22 @@ class Branches:
                 if not is_fresh and not self._is_masked(node, target, taken.mask, same):
                     line = node.meta.get(WHERE, taken.where)
                     self._refuse(_message(taken.where, f"{line}: a write without that mask"))
-            self._require_masked_selection(node, taken, same)
             tensor = self._recording.tensor(node)
             if tensor is not None and node.op == "call_function" and not _is_seen(self._recording, node, taken.before):
                 fresh.add(_storage(tensor))
             node = node.next
 
-    def _require_masked_selection(self, node: fx.Node, taken: _Taken, same: SameValues) -> None:
+    def _require_masked_selection(self, before: fx.Node, taken: _Taken, same: SameValues) -> None:
         """Require that `x = torch.where(mask, new, x)` keeps x if the mask of the branch has no true element."""
-        if node.meta.get(WHERE) not in taken.selecting_lines or node.target is not _aten.where.self:
-            return
-        mask, _, kept = node.args
-        assert isinstance(mask, fx.Node) and isinstance(kept, fx.Node)
-        result, old = self._recording.tensor(node), self._recording.tensor(kept)
+        node = before.next
+        while node.op != "root" and node.target is not _aten.where.self:
+            node = node.next
+        mask, _, kept = node.args if node.op != "root" else (None, None, None)
+        result, old = (self._recording.tensor(item) if isinstance(item, fx.Node) else None for item in (node, kept))
         is_kept = result is not None and old is not None and (result.shape, result.dtype) == (old.shape, old.dtype)
-        if not is_kept or not same.implies(mask, taken.mask):
-            self._refuse(_message(taken.where, f"{node.meta[WHERE]}: a choice without that mask"))
+        if not is_kept or not isinstance(mask, fx.Node) or not same.implies(mask, taken.mask):
+            line = node.meta.get(WHERE, taken.where)
+            self._refuse(_message(taken.where, f"{line}: a choice without that mask"))
 
     def _is_masked(self, node: fx.Node, target: fx.Node, mask: fx.Node, same: SameValues) -> bool:
         if MASKED_BY in node.meta:

@@ -115,7 +115,7 @@ class EscapeGuard(TorchFunctionMode):
         if self._recording.is_inside_transformation:
             self._protect(tensors)
             return self._transformed(name, func, args, kwargs, items)
-        self._branches.advance()
+        self._branches.advance(name)
         if self._rows.concerns(name, args, kwargs, items):
             self._protect(tensors)
             return self._rows.call(func, name, args, kwargs)
@@ -199,7 +199,7 @@ class EscapeGuard(TorchFunctionMode):
         Raises:
             DataDependentError: If it is asked for something else.
         """
-        self._branches.advance()
+        self._branches.advance("len")
         if not self._branches.has_rows(mask):
             self._rows.refuse("the number of elements that a mask selects is used")
         return True

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import math
+import operator
 from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,7 @@ from exploy.capture.recording import STAGE, WHERE
 from exploy.live.location import UNKNOWN
 
 ACTIONS = "actions"
+_FLOAT32 = torch.finfo(torch.float32).eps
 _RANDOM_WHILE_TRAINING = ("lstm", "gru", "rnn_tanh", "rnn_relu", "scaled_dot_product_attention")
 
 
@@ -155,6 +157,48 @@ class Program:
         dtypes = {item.dtype for item in (*self.examples.values(), *self.module.buffers())}
         for node in self.module.graph.nodes:
             dtypes.update(item for item in (*node.args, *node.kwargs.values()) if isinstance(item, torch.dtype))
+        return max((torch.finfo(dtype).eps for dtype in dtypes if dtype.is_floating_point), default=0.0)
+
+    @cached_property
+    def precision_of_ports(self) -> float:
+        """The coarsest machine epsilon of the program's floating-point inputs."""
+        dtypes = {item.dtype for item in self.examples.values()}
+        return max((torch.finfo(dtype).eps for dtype in dtypes if dtype.is_floating_point), default=0.0)
+
+    @cached_property
+    def coarse_outputs(self) -> dict[str, float]:
+        """The machine epsilon of outputs that a step computes in types coarser than float32, by name."""
+        graph = self.module.graph
+        epsilons = {node: self._epsilon(node) for node in graph.nodes}
+        found = sources_of_results(graph, lambda node: epsilons[node] > _FLOAT32)
+        names = [*self.policy_step_outputs, *self.sub_step_outputs]
+        coarse: dict[str, float] = {}
+        for name, nodes in zip(names, found, strict=True):
+            if nodes:
+                coarse[name] = max(coarse.get(name, 0.0), *(epsilons[node] for node in nodes))
+        return coarse
+
+    @cached_property
+    def coarse_through_memories(self) -> dict[str, float]:
+        """As `coarse_outputs`, with the outputs that depend on a memory which an earlier step has computed so."""
+        coarse = dict(self.coarse_outputs)
+        memories = {memory.input_name: memory.output_name for memory in self.memories}
+        while True:
+            reached = dict(coarse)
+            for name, sources in (item for step in self.sources for item in step.items()):
+                epsilons = [coarse[memories[source]] for source in sources.inputs if memories.get(source) in coarse]
+                if epsilons:
+                    reached[name] = max(reached.get(name, 0.0), *epsilons)
+            if reached == coarse:
+                return coarse
+            coarse = reached
+
+    def _epsilon(self, node: fx.Node) -> float:
+        """The machine epsilon of the type that a node converts to or stores; 0 for other nodes."""
+        dtypes = [item for item in (*node.args, *node.kwargs.values()) if isinstance(item, torch.dtype)]
+        if node.op == "get_attr":
+            value = operator.attrgetter(str(node.target))(self.module)
+            dtypes = [value.dtype] if isinstance(value, torch.Tensor) else []
         return max((torch.finfo(dtype).eps for dtype in dtypes if dtype.is_floating_point), default=0.0)
 
     @cached_property

@@ -4,7 +4,7 @@ What was recorded of the tensor before keeps the old memory, as views of it do. 
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
@@ -13,13 +13,10 @@ from torch.utils.weak import WeakIdKeyDictionary
 from exploy.environment.tensor_copies import as_plain
 from exploy.live.geometry import Geometry
 
-if TYPE_CHECKING:
-    from exploy.capture.recording import Recording
-
 Dispatch = Callable[..., Any]
 
 
-def recording_set(recording: "Recording", mode: Any, dispatch: Dispatch) -> Dispatch:
+def recording_set(recording: Any, mode: Any, dispatch: Dispatch) -> Dispatch:
     """What a recording mode does with an operator, if that may be `set_()`, which is no torch function.
 
     Args:
@@ -38,7 +35,7 @@ def recording_set(recording: "Recording", mode: Any, dispatch: Dispatch) -> Disp
     return dispatched
 
 
-def replace_memory(recording: "Recording", func: Callable[..., Any], tensor: torch.Tensor, value: torch.Tensor) -> Any:
+def replace_memory(recording: Any, func: Callable[..., Any], tensor: torch.Tensor, value: torch.Tensor) -> Any:
     """Give a tensor the memory of another one, in the recording too."""
     if Geometry.of(tensor).same_place(Geometry.of(value)):
         return func(tensor, value)  # as in x.data += 1
@@ -52,7 +49,7 @@ def replace_memory(recording: "Recording", func: Callable[..., Any], tensor: tor
     return result
 
 
-def _keep_old_memory(recording: "Recording", tensor: torch.Tensor) -> None:
+def _keep_old_memory(recording: Any, tensor: torch.Tensor) -> None:
     """Put another tensor with the same memory in the place of a tensor, in everything that was recorded of it."""
     recording.depends_on_arguments(tensor)  # which follows all writes up to here
     with torch._C.DisableTorchFunction(), disable_proxy_modes_tracing():

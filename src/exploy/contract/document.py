@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
-from exploy.contract.field_schema import NOT_EMPTY, REQUIRED, STORED, Part, Seconds, between, keywords, matching, shown
+from exploy.contract.field_schema import (
+    NOT_EMPTY,
+    REQUIRED,
+    STORED,
+    NotNegative,
+    Part,
+    Seconds,
+    between,
+    keywords,
+    matching,
+    shown,
+)
 from exploy.contract.json_text import parse_json
 from exploy.contract.limits import MAX_CONTRACT_BYTES, MAX_DECIMATION, MAX_PORT_BYTES, MAX_PORTS
 from exploy.contract.parts import (
@@ -46,6 +57,8 @@ class Contract(Part):
         observation_names: One name for each element of the observation. The ports of groups have their own names.
         observation_terms: The terms of the observation with their slices.
         random_outputs: Outputs that depend on random numbers.
+        coarse_outputs: For outputs that are computed in types coarser than float32, the machine epsilon of the coarsest
+            one; missing if there are none.
         substitutes: Code that stands for code that cannot be captured; missing if there is none.
         sim_dt: Seconds between two ticks, if known.
         provenance: Where the file comes from.
@@ -68,6 +81,7 @@ class Contract(Part):
     observation_names: tuple[str, ...] = field(default=(), metadata=REQUIRED)
     observation_terms: tuple[ObservationTerm, ...] = ()
     random_outputs: tuple[str, ...] = ()
+    coarse_outputs: Mapping[str, NotNegative] | None = None
     substitutes: Annotated[tuple[UsedSubstitute, ...], NOT_EMPTY] | None = None
     sim_dt: Seconds | None = None
     provenance: Provenance = field(default_factory=Provenance)

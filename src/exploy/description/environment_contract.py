@@ -59,6 +59,7 @@ def build_contract(
         observation_names=names.get(OBSERVATIONS, ()) if OBSERVATIONS in program.observation_outputs else (),
         observation_terms=_terms(interface, program, names),
         random_outputs=tuple(name for name in program.policy_step_outputs if name in program.random_outputs),
+        coarse_outputs=program.coarse_outputs or None,
         sim_dt=_sim_dt(validated_metadata(env)),
         provenance=provenance_of(env, model_source or {}, artifact.opset, artifact.ir_version),
         backend=backend,

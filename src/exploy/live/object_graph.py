@@ -34,7 +34,7 @@ _LEAVES = (
     logging.Logger, threading.Thread, weakref.ref, types.CellType, random.Random, np.random.RandomState,
     enum.Enum,
 )  # fmt: skip
-_MODULES_OF_LEAVES = frozenset(  # kernels of Warp, which lead to all others, and their syntax trees
+_MODULES_OF_LEAVES = frozenset(  # kernels of Warp and their syntax trees, which lead to all others
     {"warp.context", "warp._src.context", "warp._src.codegen"}
 )
 _SCALARS = frozenset({str, bytes, int, float, complex, bool, type(None)})

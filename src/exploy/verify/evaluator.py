@@ -1,7 +1,7 @@
 """Evaluation of exported files against the environment that they were made from."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,13 +9,13 @@ import torch
 from rich.console import Console
 from rich.progress import Progress
 
+from exploy.contract import Contract
 from exploy.environment.context_manager import ContextManager
 from exploy.environment.exportable_environment import ExportableEnvironment, Observations
 from exploy.errors import InvalidEnvironmentError
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.verify.closed_loop import ClosedLoop, RunLength, has_terminal
 from exploy.verify.frozen_notes import FrozenNotes
-from exploy.verify.golden_trace import rounding_of
 from exploy.verify.session_wrapper import SessionWrapper
 from exploy.verify.tally import Tally
 from exploy.verify.trusted_substitutes import trusted_substitutes
@@ -121,8 +121,11 @@ def run_evaluation(
     """
     actor = session_wrapper.get_actor()
     modules = [*context_manager.modules, *([actor] if actor is not None else [])]
-    in_modules, in_file = _coarse_rtol(modules, rtol), rounding_of(session_wrapper.contract)
-    coarse_rtol = max((item for item in (in_modules, in_file) if item is not None), default=None)
+    contract = session_wrapper.contract
+    coarse = _coarse_outputs(contract)
+    found = [_coarse_rtol(modules, rtol), *(_ROUNDINGS * epsilon for epsilon in coarse.values())]
+    coarse_rtol = max((item for item in found if item is not None), default=None)
+    observes_coarsely = contract is not None and any(name in coarse for name in contract.observation_outputs)
     tally = Tally(atol, rtol, coarse_rtol=coarse_rtol, allow_uncompared=allow_uncompared)
     watch = FrozenNotes(env, session_wrapper)
     loop = ClosedLoop(
@@ -133,7 +136,7 @@ def run_evaluation(
         tally,
         reseed_every,
         watch,
-        only_actor_is_coarse=in_modules is not None and _coarse_rtol(context_manager.modules, rtol) is None,
+        only_actor_is_coarse=coarse_rtol is not None and not observes_coarsely,
     )
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     with evaluation_mode(modules), trusted_substitutes(env, actor, with_reset=False):
@@ -170,6 +173,13 @@ def _require_not_negative(reseed_every: int | None) -> None:
         raise InvalidEnvironmentError(
             f"reset_from_onnx_counter_steps must be positive, or 0 or None for never; got {reseed_every}."
         )
+
+
+def _coarse_outputs(contract: Contract | None) -> Mapping[str, float]:
+    """The outputs that are computed in types coarser than float32, unless ports have such a type themselves."""
+    if contract is None or any(port.dtype == "float16" for port in (*contract.inputs, *contract.outputs)):
+        return {}
+    return contract.coarse_outputs or {}
 
 
 def _coarse_rtol(modules: Iterable[torch.nn.Module], rtol: float) -> float | None:

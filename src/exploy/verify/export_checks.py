@@ -260,9 +260,9 @@ def _missing_memory(frozen: FrozenTensor) -> str:
 
 
 def _compare(expected: Values, got: Values, program: Program, step: _Step, suspects: Callable[[], list[str]]) -> int:
-    rtol = max(TOLERANCE, 10 * program.precision)
     comparable = {name: value for name, value in expected.items() if name not in program.random_outputs}
     for name, value in comparable.items():
+        rtol = max(TOLERANCE, 10 * max(program.precision_of_ports, program.coarse_through_memories.get(name, 0.0)))
         found = difference(value, got[name], TOLERANCE, rtol, by_largest=True)
         if found is not None:
             reasons = "".join(f"\n  - {reason}" for reason in suspects()) or f"\n  - {_USUAL_REASON}"

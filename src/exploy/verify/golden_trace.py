@@ -51,14 +51,6 @@ def record_trace(program: Program, contract: Contract) -> GoldenTrace | None:
     )
 
 
-def rounding_of(contract: Contract | None) -> float | None:
-    """The relative error that types explain which are coarser than float32, inside of a program; None without any."""
-    if contract is None or contract.trace is None or contract.trace.tolerance <= _TOLERANCE:
-        return None
-    is_of_ports = any(port.dtype == "float16" for port in (*contract.inputs, *contract.outputs))
-    return None if is_of_ports else contract.trace.tolerance
-
-
 def _bytes_a_tick(program: Program, inputs: list[str], outputs: list[str]) -> int:
     results = program.run(program.examples)[0]
     tensors = [*(program.examples[name] for name in inputs), *(results[name] for name in outputs)]
