@@ -25,9 +25,9 @@ class MjlabEnvironment(ManagerBasedEnvironment):
     """A `ManagerBasedRlEnv` of mjlab 1.6, with all components registered.
 
     Args:
-        env: The environment, with one robot (`cfg.scene.num_envs = 1`).
+        env: The environment, with one robot (`cfg.scene.num_envs = 1`), or the wrapper that the runner has.
         groups: The groups of observations that the policy reads: `obs_groups["actor"]` of the runner's configuration.
-        clip_actions: `clip_actions` of the runner's configuration.
+        clip_actions: `clip_actions` of the runner's configuration; that of the wrapper if None.
 
     Raises:
         InvalidEnvironmentError: If there are several robots, it is not on the CPU, a group does not exist, or a delay
@@ -40,6 +40,7 @@ class MjlabEnvironment(ManagerBasedEnvironment):
     """
 
     def __init__(self, env: Any, groups: Sequence[str] = ("actor",), clip_actions: float | None = None):
+        clip_actions = getattr(env, "clip_actions", None) if clip_actions is None else clip_actions
         env = env.unwrapped
         _require_cpu(env)
         super().__init__(env, groups, clip_actions)
@@ -68,7 +69,7 @@ class MjlabEnvironment(ManagerBasedEnvironment):
             yield from velocity_ports(name, entity)
             if entity.is_actuated:
                 yield from target_ports(name, entity, env.sim)
-        yield from sensor_ports(env)
+        yield from sensor_ports(env, self._groups)
         yield from command_ports(env.command_manager)
 
     def substitutes(self) -> list[Substitute]:

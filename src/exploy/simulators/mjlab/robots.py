@@ -74,7 +74,21 @@ def velocity_ports(name: str, entity: Any) -> Iterator[RobotPort]:
 
 
 def target_ports(name: str, entity: Any, sim: Any) -> Iterator[RobotPort]:
-    """The targets of the joints that have actuators, with their gains, in the order of joints."""
+    """The targets of actuators: of joints with their gains, in the order of joints, of tendons and of sites."""
+    yield from _joint_targets(name, entity, sim)
+    prefix, data = f"output.{{}}_targets.{name_part(name)}", entity.data
+    if entity.has_tendon_actuators:
+        for port, on_stop in (("len", "hold"), ("vel", "zero"), ("effort", "zero")):
+            metadata = {"names": list(entity.tendon_names), "on_stop": on_stop}
+            fetch = _selected(data, f"tendon_{port}_target")
+            yield RobotPort(Output, f"{prefix.format('tendon')}.{port}", fetch, metadata=metadata)
+    if entity.has_site_actuators:
+        metadata = {"names": list(entity.site_names), "on_stop": "zero"}
+        fetch = _selected(data, "site_effort_target")
+        yield RobotPort(Output, f"{prefix.format('site')}.effort", fetch, metadata=metadata)
+
+
+def _joint_targets(name: str, entity: Any, sim: Any) -> Iterator[RobotPort]:
     gains = _gains(entity, sim)
     ids = [index for index, joint in enumerate(entity.joint_names) if joint in gains]
     if not ids:
@@ -115,10 +129,10 @@ def _read(name: str, entity: Any, attribute: str, metadata: dict[str, Any]) -> R
     return RobotPort(Input, name, call=(entity.data, attribute), metadata=metadata)
 
 
-def _selected(data: Any, attribute: str, ids: list[int]) -> Callable[[], torch.Tensor]:
+def _selected(data: Any, attribute: str, ids: list[int] | None = None) -> Callable[[], torch.Tensor]:
     def fetch() -> torch.Tensor:
         value: torch.Tensor = getattr(data, attribute)
-        return value if len(ids) == value.shape[1] else value[:, ids]
+        return value if ids is None or len(ids) == value.shape[1] else value[:, ids]
 
     return fetch
 

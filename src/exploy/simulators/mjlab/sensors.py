@@ -3,7 +3,7 @@
 import dataclasses
 import importlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import torch
@@ -22,8 +22,8 @@ _OF_IMUS: dict[int, tuple[str, dict[str, Any]]] = {
 }
 
 
-def sensor_ports(env: Any) -> Iterator[RobotPort]:
-    """All data of all sensors, in names of their own, and those that robots know."""
+def sensor_ports(env: Any, groups: Collection[str]) -> Iterator[RobotPort]:
+    """All data of all sensors, and heights where observations of some groups are computed from them."""
     taken: set[str] = set()
     places: list[Geometry] = []
     for name, sensor in env.scene.sensors.items():
@@ -36,7 +36,7 @@ def sensor_ports(env: Any) -> Iterator[RobotPort]:
             places.append(place)
             taken.add(port.name)
             yield port
-    yield from _height_scans(env)
+    yield from _height_scans(env, groups)
 
 
 def _plain(name: str, sensor: Any, model: Any, taken: set[str]) -> Iterator[RobotPort]:
@@ -55,7 +55,7 @@ def _plain(name: str, sensor: Any, model: Any, taken: set[str]) -> Iterator[Robo
 
 
 def _fields(name: str, sensor: Any) -> Iterator[RobotPort]:
-    kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(sensor).__name__).lower().removesuffix("_sensor")
+    kind = _snake_case(type(sensor).__name__).removesuffix("_sensor")
     kind = "ray_caster" if kind in ("ray_cast", "terrain_height") else kind
     for field in dataclasses.fields(sensor.data):
         if isinstance(getattr(sensor.data, field.name), torch.Tensor):
@@ -71,26 +71,24 @@ def _field(sensor: Any, name: str) -> Callable[[], torch.Tensor]:
     return fetch
 
 
-def _height_scans(env: Any) -> Iterator[RobotPort]:
+def _height_scans(env: Any, groups: Collection[str]) -> Iterator[RobotPort]:
     """Heights of sensors above the ground, where an observation is computed by mjlab's own function for it."""
     module = importlib.import_module("mjlab.envs.mdp.observations")
     seen: set[str] = set()
-    for configurations in env.observation_manager._group_obs_term_cfgs.values():
-        for term in configurations:
-            name = term.params.get("sensor_name", "")
-            if term.func is not module.height_scan or name in seen or term.params.get("offset", 0.0):
-                continue
-            seen.add(name)
-            arguments = [env, name, *[term.params[key] for key in ("offset", "miss_value") if key in term.params]]
-            group = f"sensor.ray_caster.{name_part(name)}"
-            yield RobotPort(
-                Input,
-                f"{group}.height",
-                call=(module, "height_scan", *arguments),
-                metadata={"unit": "m"},
-                group=group,
-                group_metadata=_pattern(env.scene[name]),
-            )
+    for term in (term for group in groups for term in env.observation_manager._group_obs_term_cfgs[group]):
+        name, offset = term.params.get("sensor_name", ""), term.params.get("offset", 0.0)
+        if term.func is not module.height_scan or name in seen or offset:
+            continue
+        seen.add(name)
+        group = f"sensor.ray_caster.{name_part(name)}"
+        yield RobotPort(
+            Input,
+            f"{group}.height",
+            call=(module, "height_scan", env, name, offset, term.params.get("miss_value")),
+            metadata={"unit": "m"},
+            group=group,
+            group_metadata=_pattern(env.scene[name]),
+        )
 
 
 def _pattern(sensor: Any) -> dict[str, Any]:
@@ -98,15 +96,22 @@ def _pattern(sensor: Any) -> dict[str, Any]:
     pattern, frame = sensor.cfg.pattern, sensor.cfg.frame
     frames = frame if isinstance(frame, tuple | list) else (frame,)
     kind = type(pattern).__name__.removesuffix("PatternCfg")
-    size = getattr(pattern, "size", (None, None))
+    grid = (
+        {"resolution": pattern.resolution, "size_x": pattern.size[0], "size_y": pattern.size[1]}
+        if kind == "Grid"
+        else {}
+    )
     return {
-        "pattern_type": re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower(),
+        "pattern_type": _snake_case(kind),
         "articulation_name": name_part(frames[0].entity or ""),
         "frame_name": frames[0].name,
+        "alignment": sensor.cfg.ray_alignment,
         "offset_x": 0.0,
         "offset_y": 0.0,
-        "resolution": getattr(pattern, "resolution", None),
-        "size_x": size[0],
-        "size_y": size[1],
+        **grid,
         "points": sensor._local_offsets[:, :2].double().tolist(),
     }
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

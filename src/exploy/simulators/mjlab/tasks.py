@@ -46,14 +46,16 @@ def load_task(
             f"{task} needs a policy: pass the checkpoint that its training has saved (--checkpoint model.pt), or "
             "--untrained for one with random weights."
         )
+    weights = _weights(checkpoint) if checkpoint is not None else None
     configuration = registry.load_env_cfg(task, play=True)
     configuration.scene.num_envs = 1
     apply_settings(configuration, settings or {})
     env = importlib.import_module("mjlab.envs").ManagerBasedRlEnv(configuration, device="cpu")
-    runner_configuration = registry.load_rl_cfg(task)
-    actor = _actor(env, task, registry, runner_configuration, checkpoint)
-    groups = tuple(runner_configuration.obs_groups["actor"])
-    return MjlabEnvironment(env, groups, runner_configuration.clip_actions), actor
+    runner = _runner(env, task, registry)
+    groups = tuple(runner.cfg["obs_groups"]["actor"])
+    if checkpoint is not None and weights is not None:
+        _load(runner.alg.get_policy(), weights, checkpoint, env, task, groups)
+    return MjlabEnvironment(runner.env, groups), actor_from_runner(runner)
 
 
 def _registry(task: str) -> Any:
@@ -70,31 +72,32 @@ def _registry(task: str) -> Any:
     return registry
 
 
-def _actor(env: Any, task: str, registry: Any, configuration: Any, checkpoint: str | Path | None) -> ExportableActor:
-    """The actor of the task's own runner, with the weights of a checkpoint."""
-    rl = importlib.import_module("mjlab.rl")
+def _weights(checkpoint: str | Path) -> dict[str, Any]:
+    """The weights of the actor in a checkpoint."""
+    loaded = entry(load_tensors(checkpoint), checkpoint, "actor_state_dict", library="rsl_rl 4 or later")
+    return {_RENAMED.get(name, name): value for name, value in loaded.items()}
+
+
+def _runner(env: Any, task: str, registry: Any) -> Any:
+    """The runner that trains the task, with the weights that it begins with."""
+    rl, configuration = importlib.import_module("mjlab.rl"), registry.load_rl_cfg(task)
     runner_class = registry.load_runner_cls(task) or rl.MjlabOnPolicyRunner
     wrapped = rl.RslRlVecEnvWrapper(env, clip_actions=configuration.clip_actions)
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(configuration.seed)
-        runner = runner_class(wrapped, dataclasses.asdict(configuration), None, "cpu")
-    if checkpoint is not None:
-        loaded = entry(load_tensors(checkpoint), checkpoint, "actor_state_dict", library="rsl_rl 4 or later")
-        state = {_RENAMED.get(name, name): value for name, value in loaded.items()}
-        _load(runner.alg.get_policy(), state, checkpoint, env, task, configuration.obs_groups["actor"])
-    return actor_from_runner(runner)
+        return runner_class(wrapped, dataclasses.asdict(configuration), None, "cpu")
 
 
 def _load(
     model: torch.nn.Module,
-    state: Mapping[str, Any],
+    weights: Mapping[str, Any],
     checkpoint: str | Path,
     env: Any,
     task: str,
     groups: Sequence[str],
 ) -> None:
     try:
-        load_into(model, state, checkpoint, f"the actor of {task}")
+        load_into(model, weights, checkpoint, f"the actor of {task}")
     except CheckpointError as error:
         sizes = "; ".join(f"{group} {_sizes(env.observation_manager, group)}" for group in groups)
         raise CheckpointError(
