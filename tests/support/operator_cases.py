@@ -283,6 +283,7 @@ def _shapes() -> Iterator[Case]:
         "squeeze": lambda x: x[:, :1].squeeze(1),
         "squeeze of another size": lambda x: x.squeeze(1) + x.squeeze((0, 1)),
         "squeeze of some": lambda x: x[:, None].squeeze((0, 1)),
+        "full_like NaN": lambda x: torch.full_like(x, float("nan")),
         "unsqueeze": lambda x: x.unsqueeze(1),
         "permute": lambda x: x.permute(2, 0, 1),
         "transpose": lambda x: x.transpose(0, 2),
