@@ -1,116 +1,22 @@
 """Isaac Lab 3's task AnymalD flat on Newton and the CPU, with a robot of boxes in place of the one on a server."""
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
+from isaaclab_tasks.core.velocity.config.anymal_d.flat_env_cfg import AnymalDFlatEnvCfg
 
 from exploy import ExportableEnvironment, Input, Memory, Output
+from tests.support.isaaclab_tasks import make_anymal
 
 
-def write_quadruped(path: Path) -> None:
-    """A quadruped of boxes with the bodies and joints of ANYmal; the centre of mass of its base is not its origin."""
-    from pxr import Gf, Usd, UsdGeom, UsdPhysics
-
-    stage = Usd.Stage.CreateNew(str(path))
-    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
-    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
-    stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, "/Robot").GetPrim())
-
-    def body(name: str, position: Any, size: Any, mass: float, com: Any = (0, 0, 0)) -> Any:
-        form = UsdGeom.Xform.Define(stage, f"/Robot/{name}")
-        form.AddTranslateOp().Set(Gf.Vec3d(*position))
-        UsdPhysics.RigidBodyAPI.Apply(form.GetPrim())
-        inertia = UsdPhysics.MassAPI.Apply(form.GetPrim())
-        inertia.CreateMassAttr(mass)
-        inertia.CreateDiagonalInertiaAttr(Gf.Vec3f(*(mass * 0.01 + 1e-3 for _ in range(3))))
-        inertia.CreateCenterOfMassAttr(Gf.Vec3f(*com))
-        inertia.CreatePrincipalAxesAttr(Gf.Quatf(1))
-        box = UsdGeom.Cube.Define(stage, f"/Robot/{name}/geom")
-        box.CreateSizeAttr(1.0)
-        box.AddScaleOp().Set(Gf.Vec3f(*size))
-        UsdPhysics.CollisionAPI.Apply(box.GetPrim())
-        return form.GetPrim()
-
-    def joint(kind: Any, name: str, bodies: tuple[str, str], at: Any, axis: str | None = None) -> None:
-        made = kind.Define(stage, f"/Robot/{name}")
-        made.CreateBody0Rel().SetTargets([f"/Robot/{bodies[0]}"])
-        made.CreateBody1Rel().SetTargets([f"/Robot/{bodies[1]}"])
-        made.CreateLocalPos0Attr(Gf.Vec3f(*at[0]))
-        made.CreateLocalPos1Attr(Gf.Vec3f(*at[1]))
-        made.CreateLocalRot0Attr(Gf.Quatf(1))
-        made.CreateLocalRot1Attr(Gf.Quatf(1))
-        if axis is not None:
-            made.CreateAxisAttr(axis)
-            made.CreateLowerLimitAttr(-120)
-            made.CreateUpperLimitAttr(120)
-            UsdPhysics.DriveAPI.Apply(made.GetPrim(), "angular")
-
-    UsdPhysics.ArticulationRootAPI.Apply(body("base", (0, 0, 0), (0.6, 0.3, 0.2), 20.0, com=(0.05, -0.02, 0.03)))
-    for leg, x, y in (("LF", 0.3, 0.15), ("LH", -0.3, 0.15), ("RF", 0.3, -0.15), ("RH", -0.3, -0.15)):
-        side = 0.05 if y > 0 else -0.05
-        body(f"{leg}_HIP", (x, y, 0), (0.08, 0.08, 0.08), 1.5)
-        body(f"{leg}_THIGH", (x, y + side, -0.13), (0.05, 0.05, 0.2), 2.0)
-        body(f"{leg}_SHANK", (x, y + side, -0.39), (0.04, 0.04, 0.2), 0.6)
-        body(f"{leg}_FOOT", (x, y + side, -0.53), (0.05, 0.05, 0.05), 0.1)
-        turning, fixed = UsdPhysics.RevoluteJoint, UsdPhysics.FixedJoint
-        joint(turning, f"{leg}_HAA", ("base", f"{leg}_HIP"), ((x, y, 0), (0, 0, 0)), "X")
-        joint(turning, f"{leg}_HFE", (f"{leg}_HIP", f"{leg}_THIGH"), ((0, side, 0), (0, 0, 0.13)), "Y")
-        joint(turning, f"{leg}_KFE", (f"{leg}_THIGH", f"{leg}_SHANK"), ((0, 0, -0.13), (0, 0, 0.13)), "Y")
-        joint(fixed, f"{leg}_ankle", (f"{leg}_SHANK", f"{leg}_FOOT"), ((0, 0, -0.13), (0, 0, 0.01)))
-    stage.GetRootLayer().Save()
-
-
-def write_ground(path: Path) -> None:
-    """A plane."""
-    from pxr import Usd, UsdGeom, UsdPhysics
-
-    stage = Usd.Stage.CreateNew(str(path))
-    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
-    stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, "/Ground").GetPrim())
-    plane = UsdGeom.Plane.Define(stage, "/Ground/GroundPlane/CollisionPlane")
-    plane.CreateAxisAttr("Z")
-    UsdPhysics.CollisionAPI.Apply(plane.GetPrim())
-    stage.GetRootLayer().Save()
-
-
-def make_anymal(folder: Path, *, history: int = 3, episode_s: float = 0.6) -> Any:
+def make_flat_anymal(*, history: int = 3, episode_s: float = 0.6) -> Any:
     """The environment of the task, with DC motors, one robot, and a history of joint positions."""
-    import isaaclab.sim as sim_utils
-    from isaaclab.envs import ManagerBasedRLEnv
-    from isaaclab_assets.robots.anymal import ANYDRIVE_3_SIMPLE_ACTUATOR_CFG
-    from isaaclab_tasks.core.velocity.config.anymal_d.flat_env_cfg import AnymalDFlatEnvCfg
-
-    write_quadruped(folder / "anymal.usda")
-    write_ground(folder / "ground.usda")
     config: Any = AnymalDFlatEnvCfg()
-    config.sim.device, config.scene.num_envs, config.seed = "cpu", 1, 1
-    config.sim.use_newton_actuators = False
-    config.scene.robot.spawn.usd_path = str(folder / "anymal.usda")
-    config.scene.robot.actuators = {"legs": ANYDRIVE_3_SIMPLE_ACTUATOR_CFG}
-    config.scene.terrain.visual_material = None
-    config.scene.sky_light.spawn.texture_file = None
-    config.commands.base_velocity.debug_vis = False
-    physics = getattr(config.sim.physics, "newton_mjwarp", config.sim.physics)
-    physics.use_cuda_graph = False
-    config.sim.physics = physics
     config.observations.policy.enable_corruption = False
     config.observations.policy.joint_pos.history_length = history
     config.episode_length_s = episode_s
-    made = sim_utils.GroundPlaneCfg.__init__
-
-    def with_own_plane(self: Any, *args: Any, **options: Any) -> None:
-        made(self, *args, **options)
-        self.usd_path = str(folder / "ground.usda")
-
-    sim_utils.GroundPlaneCfg.__init__ = with_own_plane
-    try:
-        env = ManagerBasedRLEnv(config)
-    finally:
-        sim_utils.GroundPlaneCfg.__init__ = made
-    env.reset()
-    return env
+    return make_anymal(config)
 
 
 class Anymal(ExportableEnvironment):

@@ -17,22 +17,26 @@ from tests.support.small_usd import write_anymal, write_ground
 
 
 def make_rough_anymal(num_envs: int = 1) -> Any:
-    """ANYmal D on rough terrain, with DC motors and a height scan; the terrain is a plane."""
-    cfg = AnymalDRoughEnvCfg()
-    cfg.sim.device, cfg.scene.num_envs, cfg.seed = "cpu", num_envs, 1
-    cfg.sim.use_newton_actuators = False
-    cfg.scene.robot.actuators = {"legs": ANYDRIVE_3_SIMPLE_ACTUATOR_CFG}
-    cfg.scene.terrain.terrain_type, cfg.scene.terrain.terrain_generator = "plane", None
-    cfg.scene.terrain.visual_material = None
-    cfg.curriculum.terrain_levels = None
-    cfg.scene.sky_light.spawn.texture_file = None
-    cfg.commands.base_velocity.debug_vis = False
-    physics = cfg.sim.physics
-    cfg.sim.physics = getattr(physics, "newton_mjwarp", physics)
-    cfg.sim.physics.use_cuda_graph = False
+    """ANYmal D on rough terrain, with a height scan; the terrain is a plane."""
+    config: Any = AnymalDRoughEnvCfg()
+    config.scene.terrain.terrain_type, config.scene.terrain.terrain_generator = "plane", None
+    config.curriculum.terrain_levels = None
+    return make_anymal(config, num_envs)
+
+
+def make_anymal(config: Any, num_envs: int = 1) -> Any:
+    """The environment of a configuration for ANYmal D, with DC motors, after a reset."""
+    config.sim.device, config.scene.num_envs, config.seed = "cpu", num_envs, 1
+    config.sim.use_newton_actuators = False
+    config.scene.robot.actuators = {"legs": ANYDRIVE_3_SIMPLE_ACTUATOR_CFG}
+    config.scene.terrain.visual_material = None
+    config.scene.sky_light.spawn.texture_file = None
+    config.commands.base_velocity.debug_vis = False
+    config.sim.physics = getattr(config.sim.physics, "newton_mjwarp", config.sim.physics)
+    config.sim.physics.use_cuda_graph = False
     with tempfile.TemporaryDirectory() as folder, _ground_from(write_ground(Path(folder) / "ground.usda")):
-        cfg.scene.robot.spawn.usd_path = str(write_anymal(Path(folder) / "anymal.usda"))
-        env = ManagerBasedRLEnv(cfg)
+        config.scene.robot.spawn.usd_path = str(write_anymal(Path(folder) / "anymal.usda"))
+        env = ManagerBasedRLEnv(config)
         env.reset()
         return env
 

@@ -158,7 +158,7 @@ def light_environment() -> Any:
         cfg=Light(
             gripper_joint_names=["finger_.*"],
             gripper_open_val=0.04,
-            gripper_threshold=0.005,
+            gripper_threshold=1.0,
             success_dwell_time_s=0.5,
             terminations=Light(lost_grasp=Light(params={"dwell_time_s": 0.3})),
         ),

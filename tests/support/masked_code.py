@@ -199,6 +199,14 @@ def chosen_variable(env: Masked) -> torch.Tensor:
     return side
 
 
+def one_hot_rows(env: Masked) -> torch.Tensor:
+    candidates = env.x[:, :, None] * env.y[:, None]
+    largest = torch.nn.functional.one_hot(env.x.argmax(dim=-1), num_classes=4)
+    rows = candidates[largest > 0.5, :].reshape(env.batch_size, 4)
+    first = torch.nn.functional.one_hot(env.y[0].argmin(), num_classes=4)
+    return rows + candidates[largest.bool()] + candidates[0][first == 1] + env.x[largest != 0][:, None]
+
+
 FOLLOWED: dict[str, Callable[[Masked], torch.Tensor]] = {
     item.__name__: item
     for item in (
@@ -215,6 +223,7 @@ FOLLOWED: dict[str, Callable[[Masked], torch.Tensor]] = {
         one_flag,
         scripted,
         chosen_variable,
+        one_hot_rows,
     )
 }
 
@@ -332,6 +341,12 @@ def a_chosen_number(env: Masked) -> torch.Tensor:
     return env.x * side
 
 
+def changed_one_hot_rows(env: Masked) -> torch.Tensor:
+    largest = torch.nn.functional.one_hot(env.x.argmax(dim=-1), num_classes=4)
+    largest *= (env.y > 0).long()
+    return env.x[largest > 0].reshape(-1, 1) * env.x  # refused
+
+
 def an_else(env: Masked) -> torch.Tensor:
     mask = env.x > 0
     if mask.any():  # refused
@@ -439,6 +454,7 @@ REFUSED: dict[str, Callable[[Masked], torch.Tensor]] = {
         a_variable_of_another_shape,
         a_variable_chosen_the_other_way,
         a_chosen_number,
+        changed_one_hot_rows,
         an_else,
         an_unmasked_write,
         another_mask,

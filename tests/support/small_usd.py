@@ -24,9 +24,9 @@ def write_cart_pole(path: Path) -> Path:
 
 
 def write_anymal(path: Path) -> Path:
-    """Write a quadruped of boxes with ANYmal's bodies and joints."""
+    """Write a quadruped of boxes with ANYmal's bodies and joints; the centre of mass of its base is not its origin."""
     stage, _ = _stage(path, "/Robot")
-    base = _body(stage, "/Robot/base", (0, 0, 0), (0.6, 0.3, 0.2), 20.0)
+    base = _body(stage, "/Robot/base", (0, 0, 0), (0.6, 0.3, 0.2), 20.0, centre=(0.05, -0.02, 0.03))
     UsdPhysics.ArticulationRootAPI.Apply(base)
     for leg, ahead, left in (("LF", 1, 1), ("LH", -1, 1), ("RF", 1, -1), ("RH", -1, -1)):
         _add_leg(stage, f"/Robot/{leg}", ahead, left)
@@ -74,7 +74,15 @@ def _saved(stage: Any, path: Path) -> Path:
     return path
 
 
-def _body(stage: Any, path: str, position: Vector, size: Vector, mass: float, collides: bool = True) -> Any:
+def _body(
+    stage: Any,
+    path: str,
+    position: Vector,
+    size: Vector,
+    mass: float,
+    collides: bool = True,
+    centre: Vector = (0, 0, 0),
+) -> Any:
     transform = UsdGeom.Xform.Define(stage, path)
     transform.AddTranslateOp().Set(Gf.Vec3d(*position))
     prim = transform.GetPrim()
@@ -83,7 +91,7 @@ def _body(stage: Any, path: str, position: Vector, size: Vector, mass: float, co
     masses.CreateMassAttr(mass)
     inertia = [mass * (size[(k + 1) % 3] ** 2 + size[(k + 2) % 3] ** 2) / 12 + 1e-4 for k in range(3)]
     masses.CreateDiagonalInertiaAttr(Gf.Vec3f(*inertia))
-    masses.CreateCenterOfMassAttr(Gf.Vec3f(0, 0, 0))
+    masses.CreateCenterOfMassAttr(Gf.Vec3f(*centre))
     masses.CreatePrincipalAxesAttr(Gf.Quatf(1))
     box = UsdGeom.Cube.Define(stage, f"{path}/geom")
     box.CreateSizeAttr(1.0)

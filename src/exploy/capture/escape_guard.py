@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._pytree import tree_iter, tree_map
 
 from exploy.capture.branches import Branches
+from exploy.capture.one_hot_masks import at_one_hot, one_hot_index
 from exploy.capture.pointers import at_pointer, has_pointer
 from exploy.capture.recording import Recording, data_dependent_message, is_about_control_flow
 from exploy.capture.replaced_memory import replace_memory
@@ -116,6 +117,10 @@ class EscapeGuard(TorchFunctionMode):
             self._protect(tensors)
             return self._transformed(name, func, args, kwargs, items)
         self._branches.advance(name)
+        index = one_hot_index(self._recording, name, args)
+        if index is not None:
+            self._protect(tensors)
+            return at_one_hot(args[0], index)
         if self._rows.concerns(name, args, kwargs, items):
             self._protect(tensors)
             return self._rows.call(func, name, args, kwargs)

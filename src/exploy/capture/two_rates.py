@@ -5,6 +5,7 @@ or Memory holds it, it is passed through that port. Otherwise it becomes a *carr
 sub-step shows where the first one stored each carried value.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -279,9 +280,15 @@ def _same_plain_arguments(one: fx.Node, two: fx.Node) -> bool:
         return False
 
     def plain(node: fx.Node) -> Any:
-        return fx.node.map_arg((node.args, node.kwargs), lambda _: None)
+        return fx.node.map_aggregate((node.args, node.kwargs), _comparable)
 
     return bool(plain(one) == plain(two))
+
+
+def _comparable(argument: Any) -> Any:
+    if isinstance(argument, fx.Node):
+        return None
+    return "nan" if isinstance(argument, float) and math.isnan(argument) else argument
 
 
 def _different_sub_steps(one: fx.Node | None, two: fx.Node | None) -> str:

@@ -14,16 +14,14 @@ from exploy.simulators.rotations import rotated
 from exploy.verify.substitute_trials import try_substitute
 from exploy.verify.watched_calls import WatchedCall, functions_of
 from tests.support.environments import make_actor
-from tests.support.isaaclab_anymal import Anymal, make_anymal
-
-pytest.importorskip("isaaclab_newton")
+from tests.support.isaaclab_anymal import Anymal, make_flat_anymal
 
 pytestmark = pytest.mark.filterwarnings("default")  # of Isaac Lab, Newton and Warp
 
 
 @pytest.fixture(scope="module")
-def anymal(tmp_path_factory: pytest.TempPathFactory) -> Anymal:
-    env = Anymal(make_anymal(tmp_path_factory.mktemp("usd")))
+def anymal() -> Anymal:
+    env = Anymal(make_flat_anymal())
     for _ in range(3):
         env.step(env.empty_actions())
     return env

@@ -21,8 +21,6 @@ from tests.support.builds import BUILDS, Body, Hooked, assert_sound, build, name
 from tests.support.checking import check
 from tests.support.environments import make_actor
 
-pytest.importorskip("isaaclab")
-
 SOURCES = Path(sys.prefix) / "isaaclab-2.3" / "isaaclab" / "source" / "isaaclab" / "isaaclab"
 
 

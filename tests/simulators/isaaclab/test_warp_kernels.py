@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+import warp as wp
 
 import exploy
 from exploy.errors import SubstituteError
@@ -14,7 +15,6 @@ from tests.support.builds import BUILDS, Body, Hooked, assert_sound, build, name
 from tests.support.checking import check
 from tests.support.environments import make_actor
 
-wp = pytest.importorskip("warp")
 wp.config.log_level = wp.LOG_WARNING
 
 

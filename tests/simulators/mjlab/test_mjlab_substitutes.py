@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from mjlab.envs import ManagerBasedRlEnv
+from mjlab.tasks.cartpole.cartpole_env_cfg import cartpole_balance_env_cfg
+from mjlab.utils.buffers import CircularBuffer, DelayBuffer
 
 import exploy
 from exploy import ExportableEnvironment, Input, Memory, Output
@@ -17,12 +20,6 @@ from exploy.simulators.ring_buffers import ShiftingBuffer, as_ring, in_order_of_
 from exploy.verify.substitute_trials import try_substitute
 from exploy.verify.watched_calls import WatchedCall, functions_of
 from tests.support.environments import TestEnvironment, assert_agrees, make_actor
-
-pytest.importorskip("mjlab")
-
-from mjlab.envs import ManagerBasedRlEnv
-from mjlab.tasks.cartpole.cartpole_env_cfg import cartpole_balance_env_cfg
-from mjlab.utils.buffers import CircularBuffer, DelayBuffer
 
 Hook = Callable[..., None]
 
