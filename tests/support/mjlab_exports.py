@@ -43,6 +43,7 @@ def make_task(task: str, folder: Path, **settings: Any) -> tuple[MjlabEnvironmen
         given["commands.motion.motion_file"] = str(write_motion(folder / "motion.npz"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SensorBiasWarning)
+        warnings.filterwarnings("ignore", "MULTICCD", UserWarning)  # of MuJoCo, about rough terrain
         env, actor = load_task(task, untrained=True, settings=given)
     _disturb_normalizers(actor)
     return env, actor

@@ -28,9 +28,10 @@ from exploy.verify.trusted_substitutes import trusted_substitutes
 class ManagerBasedEnvironment(ExportableEnvironment):
     """A manager-based environment, with everything registered that its observations and actions use.
 
-    Subclasses offer more Inputs and Memories than needed. The pipeline is captured once, and those that it does not
-    use are dropped. Everything that training adds to what a robot measures is off while methods of this class run:
-    noise of observations, and biases of sensors. Afterwards the environment is as it was.
+    The environment is reset, since histories have no memory before that. Subclasses offer more Inputs and Memories than
+    needed. The pipeline is captured once, and those that it does not use are dropped. Everything that training adds to
+    what a robot measures is off while methods of this class run: noise of observations, and biases of sensors. After
+    each call these are as they were.
 
     Args:
         env: The environment, with one robot.
@@ -49,7 +50,10 @@ class ManagerBasedEnvironment(ExportableEnvironment):
         self._groups = tuple(groups)
         self._clip_actions = clip_actions
         self._last_observations: Any = None
-        self._neutral = [torch.zeros_like(getattr(owner, name)) for owner, name in self.sensor_faults()]
+        self._neutral = {
+            name: torch.zeros_like(getattr(owner, attribute))
+            for name, (owner, attribute) in self.sensor_faults().items()
+        }
         self._hooks = StepHooks(env, self._neutralize)
         self._require_one_robot()
         self._require_groups()
@@ -75,9 +79,9 @@ class ManagerBasedEnvironment(ExportableEnvironment):
         """Substitutes for code of the library that cannot be captured. Those that are not called are left out."""
         return ()
 
-    def sensor_faults(self) -> Sequence[tuple[Any, str]]:
-        """Attributes with simulated faults of sensors, as (owner, name): tensors that are zero without a fault."""
-        return ()
+    def sensor_faults(self) -> Mapping[str, tuple[Any, str]]:
+        """Attributes with simulated faults of sensors, as (owner, attribute): tensors that are zero without a fault."""
+        return {}
 
     # -- the environment ---------------------------------------------------------------------------------------------
 
@@ -184,8 +188,8 @@ class ManagerBasedEnvironment(ExportableEnvironment):
 
     def _register(self) -> None:
         manager, offered = self.context_manager(), [*self.robot_ports(), *self._memories()]
-        for number, (_, name) in enumerate(self.sensor_faults()):
-            manager.add_constant(f"{name}.{number}", partial(self._neutral.__getitem__, number))
+        for name in self._neutral:
+            manager.add_constant(name, partial(self._neutral.__getitem__, name))
         used, substitutes = self._try(offered)
         manager.add_substitutes(substitutes)
         register(manager, [port for port in offered if port.kind is Output or port.name in used])
@@ -227,9 +231,8 @@ class ManagerBasedEnvironment(ExportableEnvironment):
     @contextlib.contextmanager
     def _as_on_robot(self) -> Iterator[None]:
         """Switch off noise of observations and faults of sensors."""
-        self._neutralize()
-        faults = zip(self.sensor_faults(), self._neutral, strict=True)
-        with attributes_replaced([*((*place, value) for place, value in faults), *self._noiseless()]):
+        faults = [(*place, self._neutral[name]) for name, place in self.sensor_faults().items()]
+        with attributes_replaced([*faults, *self._noiseless()]):
             yield
 
     def _noiseless(self) -> Iterator[tuple[Any, str, None]]:
@@ -240,7 +243,7 @@ class ManagerBasedEnvironment(ExportableEnvironment):
 
     def _neutralize(self) -> None:
         """Undo what events have written to attributes that must stay neutral."""
-        for value in self._neutral:
+        for value in self._neutral.values():
             if value.any():
                 value.zero_()
 

@@ -76,9 +76,10 @@ class MjlabEnvironment(ManagerBasedEnvironment):
         """Those for ring buffers and delays, for poses of sites, and for checks of observations for NaN."""
         return [*mjlab_substitutes(), site_poses(), checks_for_nan()]
 
-    def sensor_faults(self) -> list[tuple[Any, str]]:
+    def sensor_faults(self) -> dict[str, tuple[Any, str]]:
         """The biases of encoders."""
-        return [(entity.data, _BIAS) for entity in self.env.scene.entities.values() if entity.is_articulated]
+        entities = self.env.scene.entities.items()
+        return {f"{name_part(name)}.{_BIAS}": (item.data, _BIAS) for name, item in entities if item.is_articulated}
 
 
 def _require_cpu(env: Any) -> None:
