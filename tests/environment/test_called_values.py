@@ -50,6 +50,7 @@ def test_arguments_that_are_left_out_are_their_defaults():
     sim = Simulator()
     item = Input("q", call=(sim, "get_dofs_position", None))
     item.fetch().fill_(7.0)
+    assert item.called_value is not None
     with values_replaced([item.called_value]):
         assert torch.equal(sim.get_dofs_position(), torch.full((1, 2), 7.0))
 
