@@ -11,15 +11,24 @@ import warnings
 from tests.support.function_pages import page
 
 _TITLES = {"mjlab": "Functions of mjlab", "isaaclab": "Functions of Isaac Lab"}
-_INTRODUCTION = """Each row is a function of {names}, unchanged. It is called with random tensors: those of its
-arguments, or those that it reads from an environment. They are the Inputs of a file, and what the function returns are
-its Outputs. At five random values of the Inputs, the file must give what the function gives. Options that the signature
-lists are all tried. `make test-{library}` makes the same calls, and `python -m tools.library_functions {library}`
-prints this page.
+_INTRODUCTION = """Each row is a function of {names}, unchanged. It is called with random tensors:
+those of its arguments, or those that it reads from an environment. They are the Inputs of a file, and what the function
+returns are its Outputs. At five random values of the Inputs, the file must give what the function gives. Options that
+the signature lists are all tried. {environments}
+
+`make test-{library}` makes the same calls, and `python -m tools.library_functions {library}` prints this page.
 """
 _NAMES = {
     "mjlab": "mjlab 1.6",
     "isaaclab": "Isaac Lab 3.0, or of the mathematics of 2.3",
+}
+_ENVIRONMENTS = {
+    "mjlab": "The environments are real tasks, on the CPU.",
+    "isaaclab": (
+        "Terms that every robot has are called in a real task, ANYmal D on\n"
+        "rough terrain on Newton and the CPU. For the others, the robots and objects lie on a server; they read an "
+        "environment that\nis made of the library's own arrays."
+    ),
 }
 
 
@@ -29,7 +38,7 @@ def main() -> None:
     library = sys.argv[1]
     with contextlib.redirect_stdout(sys.stderr):
         found = importlib.import_module(f"tests.support.{library}_functions")
-        introduction = _INTRODUCTION.format(library=library, names=_NAMES[library])
+        introduction = _INTRODUCTION.format(library=library, names=_NAMES[library], environments=_ENVIRONMENTS[library])
         text = page(_TITLES[library], introduction, found.functions(), found.calls)
     print(text, end="")
 

@@ -15,7 +15,7 @@ from isaaclab_tasks.contrib.multitask_manipulation.selection_utils import SceneE
 from tests.support.function_runs import Call, tensors_read
 from tests.support.isaaclab_tasks import make_rough_anymal
 from tests.support.library_functions import Function, Values, calls_of, functions_of, modules_named, parameter_values
-from tests.support.light_environments import ROBOTS, Light, light_environment
+from tests.support.light_environments import JOINTS, OPEN_GRIPPER, ROBOTS, Light, light_environment
 from tests.support.math_arguments import ARGUMENTS, normal, quaternion
 
 _PACKAGES = ("isaaclab", "isaaclab_contrib", "isaaclab_experimental", "isaaclab_tasks", "isaaclab_tasks_experimental")
@@ -95,6 +95,15 @@ _ARGUMENTS = {
 }
 
 
+def _mostly_open(generator: torch.Generator) -> torch.Tensor:
+    """Positions of joints: those of a gripper are compared with the value of an open one."""
+    is_open = torch.rand(ROBOTS, JOINTS, generator=generator) < 0.8
+    return torch.where(is_open, OPEN_GRIPPER, torch.randn(ROBOTS, JOINTS, generator=generator))
+
+
+_DRAWS_OF_JOINTS = {"object_stacked": _mostly_open}
+
+
 def functions() -> list[Function]:
     """All functions of the modules with observations and with mathematics, and those of the older mathematics."""
     packages = [importlib.import_module(name) for name in _PACKAGES]
@@ -140,4 +149,7 @@ def calls(function: Function) -> list[Call]:
 def _call(function: Function, arguments: dict[str, Any]) -> Call:
     call = functools.partial(function.function, **arguments)
     said = [f"{name}={value}" for name, value in arguments.items() if isinstance(value, bool | str)]
-    return Call(f"{function.name}({', '.join(said)})", tensors_read(call), call)
+    inputs = tensors_read(call)
+    draw = _DRAWS_OF_JOINTS.get(function.name)
+    draws = {name: draw for name, value in inputs.items() if draw is not None and value.shape == (ROBOTS, JOINTS)}
+    return Call(f"{function.name}({', '.join(said)})", inputs, call, draws)

@@ -21,6 +21,7 @@ from isaaclab.sensors.pva.base_pva_data import BasePvaData
 from isaaclab.utils.warp.proxy_array import ProxyArray
 
 ROBOTS, JOINTS, BODIES, PARTICLES, SIZE = 2, 60, 6, 20, 8
+OPEN_GRIPPER = 0.04
 _EACH = (ROBOTS,)
 
 _ARRAYS: dict[str, tuple[int, ...]] = {
@@ -157,7 +158,7 @@ def light_environment() -> Any:
         scene=scene,
         cfg=Light(
             gripper_joint_names=["finger_.*"],
-            gripper_open_val=0.04,
+            gripper_open_val=OPEN_GRIPPER,
             gripper_threshold=1.0,
             success_dwell_time_s=0.5,
             terminations=Light(lost_grasp=Light(params={"dwell_time_s": 0.3})),
