@@ -208,6 +208,10 @@ class UnusedSubstituteWarning(ExployWarning):
     """The environment does not call the original of a substitute, so that the file contains nothing of it."""
 
 
+class SensorBiasWarning(ExployWarning):
+    """A simulated bias of sensors is left out of the file."""
+
+
 class NoResetSeenWarning(ExployWarning):
     """No reset of the environment was seen, so the start values of memories are their current values."""
 

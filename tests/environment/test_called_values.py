@@ -10,6 +10,7 @@ import exploy
 from exploy.capture.capture import capture
 from exploy.diagnosis.finding import FindingKind
 from exploy.diagnosis.pasting import paste
+from exploy.environment.called_values import values_replaced
 from exploy.errors import CaptureError, ComponentError
 from exploy.exporter.core.components import Input
 from tests.support.builds import BUILDS, Hooked, assert_sound, build, name_of
@@ -43,6 +44,15 @@ def test_while_calls_are_replaced_only_the_registered_call_returns_the_input():
         assert torch.equal(sim.get_dofs_position([0, 1]), torch.tensor([[0.1, 0.2]]))
         assert torch.equal(Simulator().get_dofs_position([1, 0]), torch.tensor([[0.2, 0.1]]))
     assert torch.equal(sim.get_dofs_position([1, 0]), torch.tensor([[0.2, 0.1]]))
+
+
+def test_arguments_that_are_left_out_are_their_defaults():
+    sim = Simulator()
+    item = Input("q", call=(sim, "get_dofs_position", None))
+    item.fetch().fill_(7.0)
+    assert item.called_value is not None
+    with values_replaced([item.called_value]):
+        assert torch.equal(sim.get_dofs_position(), torch.full((1, 2), 7.0))
 
 
 def test_afterwards_the_functions_are_as_before():

@@ -387,6 +387,8 @@ def _indexing() -> Iterator[Case]:
         "select_scatter": (lambda x, v: torch.select_scatter(x, v, 0, 1), (table, grid(4))),
         "slice_scatter": (lambda x, v: torch.slice_scatter(x, v, 1, 1, 3), (table, grid(5, 2))),
         "diagonal_scatter": (lambda x, v: torch.diagonal_scatter(x, v), (grid(3, 3), grid(3))),
+        "diagonal_scatter(offset=1)": (lambda x, v: torch.diagonal_scatter(x, v, 1), (grid(3, 5), grid(3))),
+        "diagonal_scatter(offset=-1)": (lambda x, v: x.diagonal_scatter(v, -1, 2, 1), (grid(2, 3, 4), grid(2, 3))),
         "one_hot": (lambda i: F.one_hot(i, 5), (indices.abs(),)),
         "embedding": (lambda i, x: F.embedding(i, x), (indices.abs(), table)),
         "tril_indices": (lambda x: x[tuple(torch.tril_indices(3, 3))], (table,)),

@@ -63,25 +63,8 @@ def _inlined(recording: Recording, function: Callable[..., Any], args: Any, kwar
 
 
 class _Inner(fx.Interpreter):
-    """Runs the operators of a transformed function; those that a file cannot express are run in another form."""
+    """Runs the operators of a transformed function."""
 
     def __init__(self, module: fx.GraphModule):
         super().__init__(module)
         self.extra_traceback = False  # an error is that of the environment
-
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """Run one operator."""
-        if target is torch.ops.aten.diagonal_scatter.default:
-            return _diagonal_scatter(*args, **kwargs)
-        return super().call_function(target, args, kwargs)
-
-
-def _diagonal_scatter(
-    base: torch.Tensor, src: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> torch.Tensor:
-    """Matrices with other values on a diagonal, which jacobians start from."""
-    matrices = base.movedim((dim1, dim2), (-2, -1))
-    rows, columns = torch.arange(matrices.shape[-2])[:, None], torch.arange(matrices.shape[-1])[None]
-    along = (columns if offset < 0 else rows).clamp(max=src.shape[-1] - 1)
-    chosen = torch.where(columns - rows == offset, src[..., along], matrices)
-    return chosen.movedim((-2, -1), (dim1, dim2))

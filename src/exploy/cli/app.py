@@ -20,16 +20,27 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_FACTORY = "A function without arguments that returns (environment, actor), as module:function or path.py:function."
+_FACTORY = (
+    "A function without arguments that returns (environment, actor), as module:function or path.py:function; or the "
+    "task of a simulator, as mjlab:TASK."
+)
 _SOURCE = f"{_FACTORY} With --from, the checkpoint of a trainer."
 _FROM = (
     "Export only the policy, from a checkpoint of this library. "
     "A checkpoint of sb3 is code that is run: it must be trusted."
 )
 _ENV = "The training environment, for its spaces: a gymnasium id, or a function."
-_SET = "Any other argument of the library's export_policy(), as JSON or a string."
+_SET = "With --from, an argument of the library's export_policy(); with a task, a setting of its configuration."
 _POLICY: dict[str, Any] = {"rich_help_panel": "Options with --from"}
+_TASK: dict[str, Any] = {"rich_help_panel": "Options with mjlab:TASK"}
 PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY.ONNX", help="An exported file.")]
+Checkpoint = Annotated[
+    Path | None, typer.Option("--checkpoint", metavar="MODEL.PT", help="The checkpoint of the policy.", **_TASK)
+]
+Untrained = Annotated[bool, typer.Option("--untrained", help="Take a policy with random weights.", **_TASK)]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the configuration.", **_TASK)
+]
 Factory = Annotated[str, typer.Argument(metavar="MODULE:FACTORY", help=_FACTORY)]
 OptionalFactory = Annotated[str | None, typer.Argument(metavar="[MODULE:FACTORY]", help=_FACTORY)]
 Steps = Annotated[int, typer.Option(min=1, help="Number of policy steps.")]
@@ -139,21 +150,34 @@ def check(
     reset_within: ResetWithin = 500,
     lower: Lower = True,
     as_json: AsJson = False,
+    checkpoint: Checkpoint = None,
+    untrained: Untrained = False,
+    settings: Settings = None,
 ) -> None:
     """Find problems that an export of an environment would have. Exit code 1 if there is a finding above info."""
     from exploy.cli.check import run
+    from exploy.cli.factory import TaskOptions
 
-    run(factory, steps, as_json, initial_memory or [], reset_within, lower)
+    run(
+        factory,
+        TaskOptions(checkpoint, untrained, settings or []),
+        steps,
+        as_json,
+        initial_memory or [],
+        reset_within,
+        lower,
+    )
 
 
 @app.command(
     **_example(
         "exploy export my_project.export:make -o policy.onnx",
+        "exploy export mjlab:Mjlab-Velocity-Flat-Unitree-G1 --checkpoint model.pt -o policy.onnx",
         "exploy export --from sb3 model.zip --vecnormalize vn.pkl -o policy.onnx",
     )
 )
 def export(
-    source: Annotated[str, typer.Argument(metavar="MODULE:FACTORY|CHECKPOINT", help=_SOURCE)],
+    source: Annotated[str, typer.Argument(metavar="MODULE:FACTORY|mjlab:TASK|CHECKPOINT", help=_SOURCE)],
     library: Annotated[Library | None, typer.Option("--from", help=_FROM)] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("policy.onnx"),
     strict: Annotated[bool, typer.Option(help="Check the environment first, and stop on errors.")] = True,
@@ -176,7 +200,9 @@ def export(
     agent: Annotated[str | None, typer.Option(metavar="MODULE:CLASS", help="Class of the network.", **_POLICY)] = None,
     env: Annotated[str | None, typer.Option(metavar="ID|MODULE:FUNCTION", help=_ENV, **_POLICY)] = None,
     vecnormalize: Annotated[Path | None, typer.Option(help="VecNormalize of sb3; also code.", **_POLICY)] = None,
-    said: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=_SET, **_POLICY)] = None,
+    said: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=_SET)] = None,
+    checkpoint: Checkpoint = None,
+    untrained: Untrained = False,
 ) -> None:
     """Export an environment and its actor, or the policy in a trainer's checkpoint, to one verified ONNX file."""
     common = {"golden_trace": trace, "opset_version": opset, "target_onnxruntime": target_onnxruntime}
@@ -187,18 +213,24 @@ def export(
     ports = {"rate_hz": rate, "dynamic_batch": dynamic_batch, "obs_names": obs_names, "action_names": action_names}
     for_environments = bool(infer_memory or allow_random or allow_uncompared or initial_memory)
     if library is not None:
+        if checkpoint or untrained:
+            raise typer.BadParameter(
+                "--checkpoint and --untrained are for tasks of simulators; with --from, give PATH."
+            )
         from exploy.cli.export_checkpoint import run as run_checkpoint
 
         options = {**ports, **common, "on_stop": stops}
         run_checkpoint(library.value, source, output, given, said or [], options, for_environments)
         return
-    refused = [name for name, value in {**given, **ports, "set": said}.items() if value]
+    refused = [name for name, value in {**given, **ports}.items() if value]
     if refused:
         raise typer.BadParameter(f"{', '.join(refused)}: only with --from, which exports a checkpoint.")
     from exploy.cli.export import run
+    from exploy.cli.factory import TaskOptions
 
     run(
         source,
+        TaskOptions(checkpoint, untrained, said or []),
         output,
         initial_memory or [],
         strict=strict,
@@ -219,6 +251,9 @@ def verify(
     atol: Tolerance = 1e-5,
     rtol: Tolerance = 1e-5,
     allow_uncompared: AllowUncompared = None,
+    checkpoint: Checkpoint = None,
+    untrained: Untrained = False,
+    settings: Settings = None,
     trusted_keys: TrustedKeys = None,
     allow_code: AllowCode = False,
 ) -> None:
@@ -226,11 +261,13 @@ def verify(
 
     Exit code 1 if it differs, 3 if something could not be compared.
     """
+    from exploy.cli.factory import TaskOptions
     from exploy.cli.verify import run
 
     run(
         policy,
         factory,
+        TaskOptions(checkpoint, untrained, settings or []),
         steps,
         allow_code=allow_code,
         atol=atol,
@@ -305,15 +342,20 @@ def report(
     atol: Tolerance = 1e-5,
     rtol: Tolerance = 1e-5,
     allow_uncompared: AllowUncompared = None,
+    checkpoint: Checkpoint = None,
+    untrained: Untrained = False,
+    settings: Settings = None,
     trusted_keys: TrustedKeys = None,
 ) -> None:
     """Write a report about a file as one HTML page that opens offline.
 
     Exit code 1 if the file differs, 3 if something could not be compared.
     """
+    from exploy.cli.factory import TaskOptions
     from exploy.cli.report import run
 
-    run(policy, factory, output, steps, atol=atol, rtol=rtol, allow_uncompared=allow_uncompared or [])
+    task = TaskOptions(checkpoint, untrained, settings or [])
+    run(policy, factory, task, output, steps, atol=atol, rtol=rtol, allow_uncompared=allow_uncompared or [])
 
 
 keys_app = typer.Typer(name="keys", help="Make keys to sign files with.", no_args_is_help=True)

@@ -9,18 +9,26 @@ from rich.console import Console
 from exploy.cli import factory
 from exploy.cli.console import output, print_json
 from exploy.cli.exit_codes import FOUND
+from exploy.cli.factory import TaskOptions
 from exploy.cli.initial_memory import parse
 from exploy.diagnosis.diagnosis import Diagnosis
 from exploy.text import for_rich
 
 
 def run(
-    name: str, steps: int, as_json: bool, initial_memory: Sequence[str], reset_within: int, lower: bool = True
+    name: str,
+    task: TaskOptions,
+    steps: int,
+    as_json: bool,
+    initial_memory: Sequence[str],
+    reset_within: int,
+    lower: bool = True,
 ) -> None:
     """Check an environment. Exits with 1 if a finding is above info.
 
     Args:
-        name: The factory of the environment.
+        name: The factory of the environment, or the task of a simulator.
+        task: Options of the task.
         steps: Number of policy steps to watch.
         as_json: Print JSON.
         initial_memory: The values of `--initial-memory`.
@@ -31,7 +39,7 @@ def run(
         FactoryError: If the environment cannot be created.
     """
     starts = parse(initial_memory)
-    env, actor = factory.load(name)
+    env, actor = factory.load(name, task)
     from exploy.diagnosis.check import check_environment
 
     with factory.users_code("The environment"):

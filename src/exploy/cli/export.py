@@ -11,6 +11,7 @@ from exploy.cli import factory
 from exploy.cli.check import print_diagnosis
 from exploy.cli.console import output
 from exploy.cli.exit_codes import FOUND, INCOMPLETE
+from exploy.cli.factory import TaskOptions
 from exploy.cli.initial_memory import parse
 from exploy.cli.inspect import ports_table
 from exploy.contract.formatting import format_rates
@@ -20,14 +21,15 @@ from exploy.text import for_rich
 from exploy.verify.verdict import Verdict
 
 
-def run(name: str, target: Path, initial_memory: Sequence[str], **options: Any) -> None:
+def run(name: str, task: TaskOptions, target: Path, initial_memory: Sequence[str], **options: Any) -> None:
     """Export, and print the ports of the file.
 
     Exits with 1 if a check finds errors in the environment, and with 3 if something could not be compared; the file is
     then written.
 
     Args:
-        name: The factory of the environment.
+        name: The factory of the environment, or the task of a simulator.
+        task: Options of the task.
         target: The file to write.
         initial_memory: The values of `--initial-memory`.
         **options: Options of `exploy.export()`.
@@ -38,7 +40,7 @@ def run(name: str, target: Path, initial_memory: Sequence[str], **options: Any) 
     options["initial_memory"] = parse(initial_memory)
     if target.is_dir():
         raise OutputPathError(f"{target} is a folder. Pass the path of a file, such as {target / 'policy.onnx'}.")
-    env, actor = factory.load(name)
+    env, actor = factory.load(name, task)
     from exploy.driver.environment_export import export
 
     console = output()
@@ -51,6 +53,10 @@ def run(name: str, target: Path, initial_memory: Sequence[str], **options: Any) 
         raise typer.Exit(FOUND) from None
     unchecked = "" if options.get("strict") else "; the environment was not checked for missing state (--no-strict)"
     print_file(console, result.path, f"{result.verification}{unchecked}")
+    unknown = getattr(env, "names_unknown_to_robots", ())
+    if unknown:
+        line = f"Controllers of robots have no agreed name for {', '.join(unknown)}."
+        console.print(for_rich(line), highlight=False, soft_wrap=True)
     if result.verification.verdict is Verdict.INCOMPLETE:
         raise typer.Exit(INCOMPLETE)
 

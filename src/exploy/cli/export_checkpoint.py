@@ -2,13 +2,13 @@
 
 import importlib
 import inspect
-import json
 from pathlib import Path
 from typing import Any
 
 from exploy.cli import factory
 from exploy.cli.console import output
 from exploy.cli.export import print_file
+from exploy.cli.settings import parsed_setting
 from exploy.errors import FactoryError, OutputPathError
 from exploy.trainers.registry import TRAINERS, Trainer
 
@@ -67,7 +67,7 @@ def run(
 
 def _arguments(trainer: Trainer, given: dict[str, Any], said: list[str]) -> dict[str, Any]:
     """Arguments for the library's export_policy(), from the options of the command line."""
-    arguments: dict[str, Any] = dict(_parsed(text) for text in said)
+    arguments: dict[str, Any] = dict(map(parsed_setting, said))
     arguments |= {name: str(given[name]) for name in ("config", "vecnormalize") if given[name] is not None}
     if given["agent"] is not None:
         found = factory.find(given["agent"])
@@ -76,17 +76,6 @@ def _arguments(trainer: Trainer, given: dict[str, Any], said: list[str]) -> dict
     if given["env"] is not None:
         arguments |= _from_environment(given["env"], trainer.env)
     return arguments
-
-
-def _parsed(text: str) -> tuple[str, Any]:
-    """Parse NAME=VALUE. The value is parsed as JSON if possible, otherwise it stays a string."""
-    name, separator, value = text.partition("=")
-    if not separator or not name:
-        raise FactoryError(f"--set takes NAME=VALUE, such as frame_stack=4, got {text!r}.")
-    try:
-        return name, json.loads({"True": "true", "False": "false", "None": "null"}.get(value, value))
-    except ValueError:
-        return name, value
 
 
 def _from_environment(name: str, wanted: tuple[str, ...]) -> dict[str, Any]:

@@ -4,12 +4,15 @@ import contextlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from exploy.cli.settings import parsed_setting
 from exploy.errors import ExployError, FactoryError
+from exploy.simulators.registry import SIMULATORS, task_loader
 
 if TYPE_CHECKING:
     import torch
@@ -17,12 +20,45 @@ if TYPE_CHECKING:
     from exploy.environment.exportable_environment import ExportableEnvironment
 
 
-def load(name: str) -> "tuple[ExportableEnvironment, torch.nn.Module]":
-    """Call a factory given as `module:function` or `path.py:function`. Modules of the current folder can be imported.
+@dataclass(frozen=True)
+class TaskOptions:
+    """What a task of a simulator needs beside its name.
+
+    Args:
+        checkpoint: The checkpoint of the policy.
+        untrained: Take a policy with random weights instead.
+        settings: Changes of the configuration, as NAME=VALUE.
+    """
+
+    checkpoint: Path | None = None
+    untrained: bool = False
+    settings: Sequence[str] = ()
+
+    @property
+    def given(self) -> list[str]:
+        """The options that were given."""
+        values = {"--checkpoint": self.checkpoint, "--untrained": self.untrained, "--set": self.settings}
+        return [name for name, value in values.items() if value]
+
+
+def load(name: str, task: TaskOptions) -> "tuple[ExportableEnvironment, torch.nn.Module]":
+    """Call a factory given as `module:function` or `path.py:function`, or load a task given as `simulator:task`.
+
+    Modules of the current folder can be imported.
 
     Raises:
         FactoryError: If it is not found, raises, or does not return an environment and an actor.
     """
+    simulator, _, task_name = name.partition(":")
+    if simulator in SIMULATORS:
+        require_torch()
+        settings = dict(map(parsed_setting, task.settings))
+        with users_code(f"The task {name}"):
+            return task_loader(simulator)(task_name, task.checkpoint, untrained=task.untrained, settings=settings)
+    if task.given:
+        raise FactoryError(
+            f"{', '.join(task.given)}: only for tasks of simulators, such as mjlab:TASK; {name} makes its own policy."
+        )
     function = find(name)
     with users_code(f"{name}()"):
         result = function()

@@ -8,6 +8,7 @@ import typer
 from exploy.cli import factory
 from exploy.cli.console import output
 from exploy.cli.exit_codes import EXIT_CODES, FOUND
+from exploy.cli.factory import TaskOptions
 from exploy.errors import VerificationError
 from exploy.runtime import Controller
 from exploy.runtime.model_file import ModelFile
@@ -17,12 +18,13 @@ from exploy.verify.verdict import Verdict
 _RESEED_EVERY = 50
 
 
-def run(path: Path, name: str | None, steps: int, *, allow_code: bool, **options: Any) -> None:
+def run(path: Path, name: str | None, task: TaskOptions, steps: int, *, allow_code: bool, **options: Any) -> None:
     """Compare and print. Exits with 1 if an output differs, and with 3 if something could not be compared.
 
     Args:
         path: The file.
-        name: The factory of its environment; None to run the trace in the file.
+        name: The factory of its environment, or the task of a simulator; None to run the trace in the file.
+        task: Options of the task.
         steps: Number of policy steps.
         allow_code: Run compiled code in the file even if no trusted key has signed it.
         **options: `atol`, `rtol` and `allow_uncompared` of the comparison with an environment.
@@ -33,7 +35,7 @@ def run(path: Path, name: str | None, steps: int, *, allow_code: bool, **options
     if name is None:
         _self_test(path, allow_code)
         return
-    code = EXIT_CODES[_compare_with_environment(path, name, steps, **options)]
+    code = EXIT_CODES[_compare_with_environment(path, name, task, steps, **options)]
     if code:
         raise typer.Exit(code)
 
@@ -53,9 +55,9 @@ def _self_test(path: Path, allow_code: bool) -> None:
     )
 
 
-def _compare_with_environment(path: Path, name: str, steps: int, **options: Any) -> Verdict:
+def _compare_with_environment(path: Path, name: str, task: TaskOptions, steps: int, **options: Any) -> Verdict:
     ModelFile.load(path).require_onnx("The comparison with an environment")
-    env, actor = factory.load(name)
+    env, actor = factory.load(name, task)
     Controller.load(path)  # raises before an invalid file is run
     from exploy.environment.actor import make_exportable_actor
     from exploy.verify.closed_loop import RunLength

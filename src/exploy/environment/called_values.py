@@ -100,8 +100,8 @@ class CalledValue:
         expected = self.arguments if bound_to is None else [bound_to, *self.arguments]
         signature = inspect.signature(original)
         try:
-            given = signature.bind(*args, **kwargs).arguments
-            wanted = signature.bind(*expected).arguments
+            given = _with_defaults(signature.bind(*args, **kwargs))
+            wanted = _with_defaults(signature.bind(*expected))
         except TypeError:
             return False
         return given.keys() == wanted.keys() and all(_same(value, wanted[name]) for name, value in given.items())
@@ -127,6 +127,11 @@ def _function(owner: Any, name: str) -> tuple[types.FunctionType, bool]:
             "cannot be replaced. Write a method that calls it, let the environment call that, and register that."
         )
     return function, is_property
+
+
+def _with_defaults(bound: inspect.BoundArguments) -> dict[str, Any]:
+    bound.apply_defaults()
+    return bound.arguments
 
 
 def _same(one: Any, two: Any) -> bool:

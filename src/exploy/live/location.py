@@ -96,8 +96,9 @@ def _calling_frame() -> types.FrameType | None:
 def calling_frame() -> types.FrameType | None:
     """The innermost running frame of user code; None if not found.
 
-    Installed packages count only if no other user code is running, and operators such as `__getitem__` only if no
-    other function is: these are wrappers around what the user reads.
+    Installed packages count only if no other user code is running, exploy's adapters of simulators only if no installed
+    package is, and operators such as `__getitem__` only if no other function is: these are wrappers around what the
+    user reads.
     """
     best, frame = None, _calling_frame()
     while frame is not None and frame.f_code.co_filename not in _STAGE_RUNNERS:
@@ -110,12 +111,13 @@ def calling_frame() -> types.FrameType | None:
     return best
 
 
-_BEST = (True, True)
+_BEST = (True, True, True)
 
 
-def _preference(code: types.CodeType) -> tuple[bool, bool]:
+def _preference(code: types.CodeType) -> tuple[bool, bool, bool]:
     is_operator = code.co_name.startswith("__") and code.co_name.endswith("__") and code.co_name not in _NO_OPERATORS
-    return not is_installed(code.co_filename), not is_operator
+    is_ours = code.co_filename.startswith(_PACKAGE + os.sep)
+    return not is_ours, not is_installed(code.co_filename), not is_operator
 
 
 def is_installed(filename: str) -> bool:

@@ -17,7 +17,7 @@ from tests.support.operator_runs import REFUSED, RIGHT, Calling, run_all
 ALL = cases()
 REFUSED_OPERATORS = {
     "digamma", "erfinv", "i0", "lgamma", "rrelu", "nextafter", "mode(dim=-1)", "pinv", "svd", "eigvalsh", "qr",
-    "lstsq", "matrix_exp", "diagonal_scatter", "erf float64",
+    "lstsq", "matrix_exp", "erf float64",
     "gelu float64", "lstm float64", "gru float64", "conv2d float64",
 }  # fmt: skip
 OF_USERS = {  # as in legged_gym, mjlab and others

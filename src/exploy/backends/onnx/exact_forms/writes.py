@@ -28,7 +28,19 @@ def scatter_reduce(
     return torch.where(count == 0, x, mean)
 
 
+def diagonal_scatter(
+    base: torch.Tensor, source: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> torch.Tensor:
+    """Choose by the position: torch's own form writes into a view, which torch.export refuses."""
+    matrices = base.movedim((dim1, dim2), (-2, -1))
+    rows, columns = torch.arange(matrices.shape[-2])[:, None], torch.arange(matrices.shape[-1])[None]
+    along = (columns if offset < 0 else rows).clamp(max=source.shape[-1] - 1)
+    chosen = torch.where(columns - rows == offset, source[..., along], matrices)
+    return chosen.movedim((-2, -1), (dim1, dim2))
+
+
 FORMS = {
+    aten.diagonal_scatter.default: diagonal_scatter,
     aten.copy.default: copy,
     aten.scatter_reduce.two: scatter_reduce,
 }

@@ -1,0 +1,1 @@
+"""What manager-based simulators have in common: observation, action and command managers, and a loop over sub-steps."""

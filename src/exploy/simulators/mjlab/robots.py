@@ -1,0 +1,177 @@
+"""What the robots and objects of mjlab give and get: joints, frames, velocities, targets of actuators."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from exploy.environment.components import Input, Output
+from exploy.simulators.manager_based.interface_names import name_part
+from exploy.simulators.manager_based.robot_ports import RobotPort
+from exploy.simulators.mjlab.site_poses import orientation_call
+
+_SLIDE, _HINGE = 2, 3  # mujoco.mjtJoint
+_AFFINE = 1  # mujoco.mjtBias
+_MARGIN = 0.1  # of the range of a joint: simulated stops are soft
+
+_WORLD = "world"
+_QUATERNION = {"names": ["w", "x", "y", "z"], "frame": _WORLD}
+_IN_ROOT = {  # properties of EntityData, in the frame of the root body
+    "lin_vel_b_rt_w_in_b": ("root_link_lin_vel_b", "m/s"),
+    "ang_vel_b_rt_w_in_b": ("root_link_ang_vel_b", "rad/s"),
+}
+_IN_WORLD = {
+    "lin_vel_b_rt_w_in_w": ("root_link_lin_vel_w", "m/s"),
+    "ang_vel_b_rt_w_in_w": ("root_link_ang_vel_w", "rad/s"),
+}
+
+
+def joint_ports(name: str, entity: Any, sim: Any) -> Iterator[RobotPort]:
+    """Positions and velocities of the joints of an entity."""
+    kinds = [int(sim.mj_model.jnt_type[index]) for index in entity.indexing.joint_ids.tolist()]
+    group = f"obj.{name_part(name)}.joints"
+    names = {"joint_names": list(entity.joint_names)}
+    limits = _limits(entity) if set(kinds) <= {_SLIDE, _HINGE} else {}
+    for port, attribute, units, more in (
+        ("pos", "joint_pos", ("m", "rad"), limits),
+        ("vel", "joint_vel", ("m/s", "rad/s"), {}),
+        ("acc", "joint_acc", ("m/s^2", "rad/s^2"), {}),
+    ):
+        metadata = {**_units(kinds, *units), **more}
+        call = (entity.data, attribute)
+        yield RobotPort(Input, f"{group}.{port}", None, call, metadata, group, names)
+
+
+def frame_ports(name: str, entity: Any, sim: Any) -> Iterator[RobotPort]:
+    """Poses of bodies and sites. Those of a base that is fixed to the world are constants."""
+    indexing, prefix = entity.indexing, f"obj.{name_part(name)}"
+    first = 1 if entity.is_fixed_base else 0
+    bodies = list(zip(entity.body_names, indexing.body_ids.tolist(), strict=True))[first:]
+    for body, index in bodies:
+        base = f"{prefix}.{name_part(body)}"
+        yield _state(f"{base}.pos_b_rt_w_in_w", sim, "xpos", index, {"unit": "m", "frame": _WORLD})
+        yield _state(f"{base}.w_Q_b", sim, "xquat", index, _QUATERNION)
+    taken = {body for body, _ in bodies}
+    sites = zip(entity.site_names, indexing.site_ids.tolist(), strict=True)
+    for number, (site, index) in enumerate(sites):
+        base = f"{prefix}.{name_part(site if site not in taken else f'{site}_site')}"
+        yield _state(f"{base}.pos_b_rt_w_in_w", sim, "site_xpos", index, {"unit": "m", "frame": _WORLD})
+        yield RobotPort(Input, f"{base}.w_Q_b", None, orientation_call(entity.data, number), _QUATERNION)
+
+
+def velocity_ports(name: str, entity: Any) -> Iterator[RobotPort]:
+    """Velocities of the base, and of all bodies in the frame of the world."""
+    if not entity.is_fixed_base:
+        root = entity.body_names[0]
+        base = f"obj.{name_part(name)}.{name_part(root)}"
+        for properties, frame in ((_IN_ROOT, root), (_IN_WORLD, _WORLD)):
+            for port, (attribute, unit) in properties.items():
+                yield _read(f"{base}.{port}", entity, attribute, {"unit": unit, "frame": frame})
+    if entity.num_bodies:
+        base = f"obj.{name_part(name)}.bodies"
+        yield _read(f"{base}.lin_vel_b_rt_w_in_w", entity, "body_link_lin_vel_w", {"unit": "m/s", "frame": _WORLD})
+        yield _read(f"{base}.ang_vel_b_rt_w_in_w", entity, "body_link_ang_vel_w", {"unit": "rad/s", "frame": _WORLD})
+
+
+def target_ports(name: str, entity: Any, sim: Any) -> Iterator[RobotPort]:
+    """The targets of actuators: of joints with their gains, in the order of joints, of tendons and of sites."""
+    yield from _joint_targets(name, entity, sim)
+    prefix, data = f"output.{{}}_targets.{name_part(name)}", entity.data
+    if entity.has_tendon_actuators:
+        for port, on_stop in (("len", "hold"), ("vel", "zero"), ("effort", "zero")):
+            metadata = {"names": list(entity.tendon_names), "on_stop": on_stop}
+            fetch = _selected(data, f"tendon_{port}_target")
+            yield RobotPort(Output, f"{prefix.format('tendon')}.{port}", fetch, metadata=metadata)
+    if entity.has_site_actuators:
+        metadata = {"names": list(entity.site_names), "on_stop": "zero"}
+        fetch = _selected(data, "site_effort_target")
+        yield RobotPort(Output, f"{prefix.format('site')}.effort", fetch, metadata=metadata)
+
+
+def _joint_targets(name: str, entity: Any, sim: Any) -> Iterator[RobotPort]:
+    gains = _gains(entity, sim)
+    ids = [index for index, joint in enumerate(entity.joint_names) if joint in gains]
+    if not ids:
+        return
+    names = [entity.joint_names[index] for index in ids]
+    kinds = [int(sim.mj_model.jnt_type[int(entity.indexing.joint_ids[index])]) for index in ids]
+    group = f"output.joint_targets.{name_part(name)}"
+    metadata = {
+        "type": "joint_targets",
+        "names": names,
+        "stiffness": [gains[joint][0] for joint in names],
+        "damping": [gains[joint][1] for joint in names],
+    }
+    for port, attribute, units, on_stop in (
+        ("pos", "joint_pos_target", ("m", "rad"), "hold"),
+        ("vel", "joint_vel_target", ("m/s", "rad/s"), "zero"),
+        ("effort", "joint_effort_target", ("N", "Nm"), "zero"),
+    ):
+        yield RobotPort(
+            Output,
+            f"{group}.{port}",
+            fetch=_selected(entity.data, attribute, ids),
+            metadata={**_units(kinds, *units), "on_stop": on_stop},
+            group=group,
+            group_metadata=metadata,
+        )
+
+
+def _state(name: str, sim: Any, field: str, index: int, metadata: dict[str, Any]) -> RobotPort:
+    def fetch() -> torch.Tensor:
+        value: torch.Tensor = getattr(sim.data, field)[:, index]
+        return value
+
+    return RobotPort(Input, name, fetch=fetch, metadata=metadata)
+
+
+def _read(name: str, entity: Any, attribute: str, metadata: dict[str, Any]) -> RobotPort:
+    return RobotPort(Input, name, call=(entity.data, attribute), metadata=metadata)
+
+
+def _selected(data: Any, attribute: str, ids: list[int] | None = None) -> Callable[[], torch.Tensor]:
+    def fetch() -> torch.Tensor:
+        value: torch.Tensor = getattr(data, attribute)
+        return value if ids is None or len(ids) == value.shape[1] else value[:, ids]
+
+    return fetch
+
+
+def _units(kinds: list[int], slide: str, hinge: str) -> dict[str, Any]:
+    """The unit of all joints, or that of each if they differ."""
+    units = [{_SLIDE: slide, _HINGE: hinge}.get(kind, "") for kind in kinds]
+    if "" in units:
+        return {}
+    return {"unit": units[0]} if len(set(units)) == 1 else {"units": units}
+
+
+def _limits(entity: Any) -> dict[str, Any]:
+    limits = []
+    for low, high in entity.data.default_joint_pos_limits[0].double().tolist():
+        margin = _MARGIN * (high - low)
+        is_limited = margin < float("inf")
+        limits.append([low - margin, high + margin] if is_limited else [None, None])
+    return {"limits": limits}
+
+
+def _gains(entity: Any, sim: Any) -> dict[str, tuple[float, float]]:
+    """Stiffness and damping of each joint that has actuators, as configured, not as events have changed them."""
+    gains: dict[str, tuple[float, float]] = {}
+    for group in entity.actuators:
+        if str(getattr(group.transmission_type, "value", "")) != "joint":
+            continue
+        configured = float(getattr(group.cfg, "stiffness", 0.0)), float(getattr(group.cfg, "damping", 0.0))
+        for joint in group.target_names:
+            modelled = _modelled_gains(entity, sim.mj_model, joint)
+            stiffness, damping = modelled if any(modelled) else configured
+            gains[joint] = (stiffness, damping)
+    return gains
+
+
+def _modelled_gains(entity: Any, model: Any, joint: str) -> tuple[float, float]:
+    """The gains of MuJoCo's own actuators of a joint: force = ctrl * gain - stiffness * pos - damping * vel."""
+    indices = [item.id for item in entity.spec.actuators if item.target.split("/")[-1] == joint]
+    affine = [index for index in indices if int(model.actuator_biastype[index]) == _AFFINE]
+    stiffness = sum(-float(model.actuator_biasprm[index, 1]) for index in affine)
+    damping = sum(-float(model.actuator_biasprm[index, 2]) for index in affine)
+    return stiffness, damping
