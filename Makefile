@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DIST := worksteal
 CODE := src tests benchmarks examples tools
 INSTALL := $(BIN)/python -m pip install --constraint requirements/constraints.txt
 
@@ -18,7 +19,7 @@ test-expensive: $(VENV)/.dev
 
 # Tests with a simulator, in a venv of its own. QUICK=1 leaves out the expensive ones.
 test-mjlab test-isaaclab: test-%: $(VENV)-%/.ready
-	WANDB_MODE=disabled MUJOCO_GL=disable $(VENV)-$*/bin/python -m pytest -n 2 --dist worksteal --durations 15 $(if $(QUICK),-m "not expensive") tests/simulators/$*
+	WANDB_MODE=disabled MUJOCO_GL=disable $(VENV)-$*/bin/python -m pytest -n 2 --dist $(DIST) --durations 15 $(if $(QUICK),-m "not expensive") tests/simulators/$*
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check $(CODE)
@@ -66,6 +67,7 @@ $(VENV)-isaaclab/isaaclab-2.3: $(VENV)-isaaclab/.ready
 	touch $@
 
 test-isaaclab: $(VENV)-isaaclab/isaaclab-2.3
+test-isaaclab: DIST := loadfile  # a process can have one environment of Isaac Lab at a time
 
 clean:
 	rm -rf $(VENV) $(VENV)-mjlab $(VENV)-isaaclab .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

@@ -25,9 +25,9 @@ _NAMES = {
 _ENVIRONMENTS = {
     "mjlab": "The environments are real tasks, on the CPU.",
     "isaaclab": (
-        "Terms that every robot has are called in a real task, ANYmal D on\n"
-        "rough terrain on Newton and the CPU. For the others, the robots and objects lie on a server; they read an "
-        "environment that\nis made of the library's own arrays."
+        "Terms that every robot has are called in a real task,\n"
+        "ANYmal D on rough terrain on Newton and the CPU. For the others, the robots and objects lie on a server; they "
+        "read an\nenvironment that is made of the library's own arrays."
     ),
 }
 

@@ -129,6 +129,13 @@ def _anymal() -> Any:
     return env
 
 
+def close() -> None:
+    """End the real task: a process can have one at a time."""
+    if _anymal.cache_info().currsize:
+        _anymal().close()
+        _anymal.cache_clear()
+
+
 @functools.cache
 def _light() -> Any:
     return light_environment()

@@ -1,5 +1,6 @@
 """Isaac Lab 3's AnymalD task: Warp computes what its observations read, and torch code stands for that."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,12 @@ pytestmark = pytest.mark.filterwarnings("default")  # of Isaac Lab, Newton and W
 
 
 @pytest.fixture(scope="module")
-def anymal() -> Anymal:
+def anymal() -> Iterator[Anymal]:
     env = Anymal(make_flat_anymal())
     for _ in range(3):
         env.step(env.empty_actions())
-    return env
+    yield env
+    env.env.close()
 
 
 def ready(env: Anymal) -> list[Any]:

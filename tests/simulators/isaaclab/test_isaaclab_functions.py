@@ -1,17 +1,24 @@
 """Functions of Isaac Lab, unchanged, compute in a file what they compute in Isaac Lab."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.function_pages import count, row_of, section
-from tests.support.isaaclab_functions import calls, functions
+from tests.support.isaaclab_functions import calls, close, functions
 from tests.support.library_functions import Function
 
 ALL = functions()
 PAGE = (Path(__file__).parents[3] / "docs" / "functions_of_isaaclab.md").read_text()
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the library and of warp
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    close()
 
 
 @pytest.mark.matrix(10)
