@@ -5,6 +5,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from rsl_rl.modules import EmpiricalNormalization
 from stable_baselines3 import PPO
@@ -64,6 +65,7 @@ def test_the_diagnosis_of_the_readme_is_what_is_printed(monkeypatch, capsys):
     assert capsys.readouterr().out == printed[1]
 
 
+@pytest.mark.expensive
 def test_the_code_about_substitutes_runs(tmp_path: Path, monkeypatch, capsys):
     text = (ROOT / "docs" / "substitutes.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -31,7 +31,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.filterwarnings("ignore::exploy.errors.UnreadGroupWarning")
-@pytest.mark.matrix(2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("build", BUILDS)
 def test_a_vector_and_an_image_are_checked_exported_and_agree(build: str, tmp_path: Path) -> None:
     assert check(*BUILDS[build]()).ok
@@ -78,6 +78,7 @@ def test_the_trace_and_the_report_have_all_groups(file: Path) -> None:
         assert all(name in render(content) for name in PORTS)
 
 
+@pytest.mark.expensive
 def test_zeros_of_an_image_on_sub_steps_are_not_stored(tmp_path: Path) -> None:
     env, actor = camera_robot()
     data = exploy.export(env, actor, tmp_path / "policy.onnx", golden_trace=False).path.read_bytes()
@@ -105,11 +106,13 @@ def test_a_group_that_the_actor_does_not_read_is_left_out_and_said(tmp_path: Pat
 
 
 @pytest.mark.filterwarnings("ignore::exploy.errors.UnreadGroupWarning")
+@pytest.mark.expensive
 def test_what_only_such_a_group_reads_is_not_frozen(tmp_path: Path) -> None:
     result = exploy.export(TensorDictRobot(), CameraPolicy(), tmp_path / "policy.onnx", strict=False)
     assert not result.contract.frozen
 
 
+@pytest.mark.expensive
 def test_a_group_that_the_actor_reads_through_a_view_stays(tmp_path: Path) -> None:
     class Reader(torch.nn.Module):
         def forward(self, obs: Any) -> torch.Tensor:
@@ -119,6 +122,7 @@ def test_a_group_that_the_actor_reads_through_a_view_stays(tmp_path: Path) -> No
     assert result.contract.observation_outputs == PORTS
 
 
+@pytest.mark.expensive
 def test_groups_within_groups_have_both_names(tmp_path: Path) -> None:
     class Nested(CameraRobot):
         def compute_observations(self) -> Any:
@@ -203,6 +207,7 @@ def test_a_component_with_the_name_of_a_group_is_refused(tmp_path: Path) -> None
         exploy.export(env, actor, tmp_path / "policy.onnx", strict=False)
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     ("names", "what"),
     [

@@ -113,6 +113,6 @@ def _collect_names(given: Any, port: str, names: dict[str, tuple[str, ...]]) -> 
         names[port] = tuple(given)
     else:
         raise InvalidEnvironmentError(
-            f"get_observation_names() must return a list of strings, got {given!r}. If there are groups of observations, "
-            "return a dictionary with such a list for each of them."
+            f"get_observation_names() must return a list of strings, got {given!r}. If there are groups of "
+            "observations, return a dictionary with such a list for each of them."
         )
