@@ -22,6 +22,8 @@ from tests.support.mjlab_exports import CART_POLE, G1, OTHERS, compare, make_tas
 
 Exported = tuple[MjlabEnvironment, ExportableActor, Path]
 
+pytestmark = pytest.mark.filterwarnings("ignore:MULTICCD is enabled:UserWarning")  # of mujoco_warp, on rough terrain
+
 
 def export_task(task: str, folder: Path, **settings: Any) -> Exported:
     env, actor = make_task(task, folder, **settings)
