@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("mjlab")
-
 from tests.support.command_line import assert_fails, run
 from tests.support.mjlab_exports import CART_POLE
 

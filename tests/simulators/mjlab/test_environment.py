@@ -5,9 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-
-pytest.importorskip("mjlab")
-
 from mjlab.envs import ManagerBasedRlEnv
 from mjlab.envs.mdp import dr, joint_pos_rel
 from mjlab.managers.event_manager import EventTermCfg

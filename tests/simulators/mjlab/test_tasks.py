@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-
-pytest.importorskip("mjlab")
-
 from mjlab.envs.mdp.actions import RelativeJointPositionActionCfg
 
 import exploy
