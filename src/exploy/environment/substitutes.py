@@ -145,7 +145,7 @@ def _pairs_of_classes(original: type, replacement: Any) -> tuple[CodePair, ...]:
     if not isinstance(replacement, type):
         raise ComponentError(f"The replacement of a class must be a class, got {_described(replacement)}.")
     pairs = []
-    for name, member in vars(replacement).items():
+    for name, member in _members(replacement, original).items():
         stand_in = _python_function(member)
         if stand_in is None or isinstance(member, staticmethod | classmethod):
             continue
@@ -167,6 +167,12 @@ def _pairs_of_classes(original: type, replacement: Any) -> tuple[CodePair, ...]:
     if not pairs:
         raise ComponentError(f"{_qualified(replacement)} defines no method or property, so it replaces nothing.")
     return tuple(pairs)
+
+
+def _members(replacement: type, original: type) -> dict[str, Any]:
+    """What a class and its bases define, but for those that the original has too."""
+    bases = [base for base in reversed(replacement.__mro__) if base not in original.__mro__]
+    return {name: member for base in bases for name, member in vars(base).items()}
 
 
 def _require_conversions(original: type, from_original: Conversion | None, to_original: Conversion | None) -> None:

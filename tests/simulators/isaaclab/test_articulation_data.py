@@ -38,7 +38,7 @@ def state_of(env: Anymal) -> list[Any]:
     """The code of the class, and what it caches."""
     data = env.robot.data
     members: list[Any] = [item.fget for item in vars(type(data)).values() if isinstance(item, property)]
-    buffers = [getattr(data, f"_{name}") for name in NAMES]
+    buffers = [getattr(data, f"_{name}", None) for name in NAMES]
     stamps = [None if item is None else (item.timestamp, id(item.data)) for item in buffers]
     gravity = data.projected_gravity_b.torch
     return [[item.__code__ for item in members], stamps, gravity.tolist(), data.joint_pos_target.torch.tolist()]
