@@ -212,6 +212,10 @@ class SensorBiasWarning(ExployWarning):
     """A simulated bias of sensors is left out of the file."""
 
 
+class RandomizedConstantWarning(ExployWarning):
+    """The file has a constant that an event of the simulator has drawn at random."""
+
+
 class NoResetSeenWarning(ExployWarning):
     """No reset of the environment was seen, so the start values of memories are their current values."""
 

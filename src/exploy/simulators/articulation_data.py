@@ -148,7 +148,8 @@ def _com_velocity(data: Any) -> torch.Tensor:
 
 def _added_by_rotation(data: Any, angular_velocity: torch.Tensor) -> torch.Tensor:
     """What the rotation of the root adds to the velocity of its origin, at its centre of mass."""
-    return torch.linalg.cross(angular_velocity, _com_position(data).expand_as(angular_velocity))
+    added: torch.Tensor = torch.linalg.cross(angular_velocity, _com_position(data).expand_as(angular_velocity))
+    return added
 
 
 def _com_position(data: Any) -> torch.Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from exploy.environment.substitutes import Substitute, substitute
-from exploy.simulators.articulation_data import TorchArticulationData, outdate
+from exploy.simulators.articulation_data import TorchArticulationData, TorchRootState, outdate
 from exploy.simulators.ring_buffers import (
     FillingBuffer,
     ShiftingBufferOfIsaacLab2,
@@ -34,7 +34,10 @@ def isaaclab_substitutes() -> list[Substitute]:
         data = importlib.import_module("isaaclab_newton.assets.articulation.articulation_data")
         actuators = importlib.import_module("isaaclab.actuators.actuator_collection")
         found.append(substitute(actuators.ActuatorTargetCommand._set_index, set_index))
+        rigid = importlib.import_module("isaaclab_newton.assets.rigid_object.rigid_object_data")
+        found.append(substitute(actuators.ActuatorCollection._scatter_actuator_output, scatter_actuator_output))
         found.append(substitute(data.ArticulationData, TorchArticulationData, prepare=outdate))
+        found.append(substitute(rigid.RigidObjectData, TorchRootState, prepare=outdate))
     return found
 
 
@@ -48,6 +51,23 @@ def set_index(
     values = value if isinstance(value, torch.Tensor) else warp.to_torch(value)
     getattr(command, command_name).torch[at] = values[at] if full_data else values
     collection._control.stage_user_command(command_name, collection, rows, columns, None, None)
+
+
+def scatter_actuator_output(collection: Any, actuator: Any, control_action: Any, joint_indices: Any = None) -> None:
+    """Write what a model has computed to the arrays of all joints, as `ActuatorCollection` of Isaac Lab 3 does."""
+    warp = importlib.import_module("warp")
+    indices = collection._joint_indices_as_wp(actuator) if joint_indices is None else joint_indices
+    columns = warp.to_torch(indices).long()
+    for array, value in (
+        (collection._joint_pos_target_sim_ta, control_action.joint_positions),
+        (collection._joint_vel_target_sim_ta, control_action.joint_velocities),
+        (collection._joint_effort_target_sim_ta, control_action.joint_efforts),
+        (collection._computed_effort_ta, actuator.computed_effort),
+        (collection._applied_effort_ta, actuator.applied_effort),
+    ):
+        if value is not None:
+            array.torch[:, columns] = value
+    warp.to_torch(collection._soft_joint_vel_limits)[:, columns] = actuator.actuator_velocity_limit
 
 
 def buffer_substitutes(buffers: Any) -> list[Substitute]:

@@ -17,7 +17,7 @@ from exploy.environment.observations import observation_ports
 from exploy.environment.substitutes import Substitute
 from exploy.errors import InvalidEnvironmentError
 from exploy.simulators.manager_based.interface_names import is_known_to_robots
-from exploy.simulators.manager_based.memories import action_memories, buffer_memories
+from exploy.simulators.manager_based.memories import action_memories, buffer_memories, modifier_memories
 from exploy.simulators.manager_based.replaced_attributes import attributes_replaced
 from exploy.simulators.manager_based.robot_ports import RobotPort, register
 from exploy.simulators.manager_based.step_hooks import StepHooks
@@ -54,7 +54,7 @@ class ManagerBasedEnvironment(ExportableEnvironment):
             name: torch.zeros_like(getattr(owner, attribute))
             for name, (owner, attribute) in self.sensor_faults().items()
         }
-        self._hooks = StepHooks(env, self._neutralize)
+        self._hooks = StepHooks(env, self._neutralize, self.last_of_sub_step())
         self._require_one_robot()
         self._require_groups()
         self.reset()
@@ -75,6 +75,14 @@ class ManagerBasedEnvironment(ExportableEnvironment):
     def base_names(self) -> dict[str, str]:
         """The name of the base body of each robot."""
 
+    @abstractmethod
+    def delay_memories(self, group: str, term: str, buffer: Any) -> Iterable[RobotPort]:
+        """What the delay of an observation keeps.
+
+        Raises:
+            InvalidEnvironmentError: If the delay is drawn at random.
+        """
+
     def substitutes(self) -> Iterable[Substitute]:
         """Substitutes for code of the library that cannot be captured. Those that are not called are left out."""
         return ()
@@ -82,6 +90,10 @@ class ManagerBasedEnvironment(ExportableEnvironment):
     def sensor_faults(self) -> Mapping[str, tuple[Any, str]]:
         """Attributes with simulated faults of sensors, as (owner, attribute): tensors that are zero without a fault."""
         return {}
+
+    def last_of_sub_step(self) -> tuple[Any, str] | None:
+        """The object and the method that end what `apply_actions()` does; None if it is the action manager's."""
+        return None
 
     # -- the environment ---------------------------------------------------------------------------------------------
 
@@ -196,7 +208,8 @@ class ManagerBasedEnvironment(ExportableEnvironment):
 
     def _memories(self) -> Iterator[RobotPort]:
         yield from action_memories(self._env.action_manager)
-        yield from buffer_memories(self._env.observation_manager, self._groups)
+        yield from modifier_memories(self._env.observation_manager, self._groups)
+        yield from buffer_memories(self._env.observation_manager, self._groups, self.delay_memories)
 
     def _try(self, offered: list[RobotPort]) -> tuple[set[str], list[Substitute]]:
         """Capture the pipeline once; return the names of the Inputs and Memories, and the substitutes, that it uses."""

@@ -1,13 +1,15 @@
 """What the managers of an environment keep from one policy step to the next: actions, histories and delays."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import torch
 
 from exploy.environment.components import Memory
 from exploy.errors import InvalidEnvironmentError
-from exploy.simulators.manager_based.robot_ports import RobotPort
+from exploy.simulators.manager_based.robot_ports import RobotPort, live
+
+DelayMemories = Callable[[str, str, Any], Iterable[RobotPort]]
 
 LAST_ACTIONS = {"_action": "actions", "_prev_action": "previous_actions", "_prev_prev_action": "actions_before_that"}
 
@@ -16,26 +18,40 @@ def action_memories(manager: Any) -> Iterator[RobotPort]:
     """The last actions: those of the manager, and the raw ones of each term."""
     for attribute, name in LAST_ACTIONS.items():
         if isinstance(getattr(manager, attribute, None), torch.Tensor):
-            yield _memory(name, manager, attribute)
+            yield memory(name, manager, attribute)
     for name in manager.active_terms:
         term = manager.get_term(name)
         if isinstance(getattr(term, "_raw_actions", None), torch.Tensor):
-            yield _memory(f"actions.{name}", term, "_raw_actions")
+            yield memory(f"actions.{name}", term, "_raw_actions")
+        if isinstance(getattr(term, "_prev_applied_actions", None), torch.Tensor):  # of moving averages
+            yield memory(f"actions.{name}.applied", term, "_prev_applied_actions")
 
 
-def buffer_memories(manager: Any, groups: Collection[str]) -> Iterator[RobotPort]:
+def buffer_memories(manager: Any, groups: Collection[str], delay_memories: DelayMemories) -> Iterator[RobotPort]:
     """Histories and delays of the observations of some groups.
+
+    Args:
+        manager: The observation manager.
+        groups: The names of the groups.
+        delay_memories: Returns what a delay of the simulator keeps, given its group, its term and its buffer.
 
     Raises:
         InvalidEnvironmentError: If a delay is drawn at random.
     """
     for group, name, buffer in buffers(manager, "_group_obs_term_delay_buffer", groups):
-        _require_one_delay(group, name, buffer)
-        yield from _ring(f"delay.{group}.{name}", buffer._buffer)
-        yield _memory(f"delay.{group}.{name}.lag", buffer, "_current_lags")
-        yield _memory(f"delay.{group}.{name}.steps", buffer, "_step_count")
+        yield from delay_memories(group, name, buffer)
     for group, name, buffer in buffers(manager, "_group_obs_term_history_buffer", groups):
-        yield from _ring(f"history.{group}.{name}", buffer)
+        yield from ring_memories(f"history.{group}.{name}", buffer)
+
+
+def modifier_memories(manager: Any, groups: Collection[str]) -> Iterator[RobotPort]:
+    """What modifiers of observations keep, such as filters and integrals."""
+    for group in groups:
+        for term, cfg in zip(manager.active_terms[group], manager._group_obs_term_cfgs[group], strict=True):
+            for number, modifier in enumerate(getattr(cfg, "modifiers", None) or ()):
+                state = getattr(modifier.func, "__dict__", {})
+                for name in [name for name, value in state.items() if isinstance(value, torch.Tensor)]:
+                    yield memory(f"modifier.{group}.{term}.{number}.{name.strip('_')}", modifier.func, name)
 
 
 def buffers(manager: Any, attribute: str, groups: Collection[str]) -> Iterator[tuple[str, str, Any]]:
@@ -45,27 +61,25 @@ def buffers(manager: Any, attribute: str, groups: Collection[str]) -> Iterator[t
             yield group, name, buffer
 
 
-def _ring(name: str, buffer: Any) -> Iterator[RobotPort]:
-    yield _memory(f"{name}.frames", buffer, "_buffer")
-    yield _memory(f"{name}.count", buffer, "_num_pushes")
+def ring_memories(name: str, buffer: Any) -> Iterator[RobotPort]:
+    """The frames of a ring buffer, and how many there were."""
+    yield memory(f"{name}.frames", buffer, "_buffer")
+    yield memory(f"{name}.count", buffer, "_num_pushes")
 
 
-def _memory(name: str, owner: Any, attribute: str) -> RobotPort:
-    return RobotPort(Memory, name, fetch=_getter(owner, attribute))
+def memory(name: str, owner: Any, attribute: str) -> RobotPort:
+    """A Memory that an attribute holds."""
+    return RobotPort(Memory, name, fetch=live(owner, attribute))
 
 
-def _getter(owner: Any, attribute: str) -> Callable[[], torch.Tensor]:
-    def fetch() -> torch.Tensor:
-        value: torch.Tensor = getattr(owner, attribute)
-        return value
+def require_one_delay(name: str, shortest: int, longest: int, settings: str) -> None:
+    """Refuse delays that are drawn at random.
 
-    return fetch
-
-
-def _require_one_delay(group: str, name: str, buffer: Any) -> None:
-    if buffer.min_lag != buffer.max_lag:
+    Raises:
+        InvalidEnvironmentError: If the shortest delay is not the longest one.
+    """
+    if shortest != longest:
         raise InvalidEnvironmentError(
-            f"The delay of the observation {name!r} in the group {group!r} is drawn at random, from {buffer.min_lag} "
-            f"to {buffer.max_lag} steps; a file has one delay. Set delay_min_lag and delay_max_lag of the term to the "
-            "same number before the environment is made: to 0 if the robot's own sensors are as late as that."
+            f"The {name} is drawn at random, from {shortest} to {longest} steps; a file has one delay. Set {settings} "
+            "to the same number before the environment is made: to 0 if the robot itself is as late as that."
         )

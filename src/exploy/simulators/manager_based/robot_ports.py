@@ -44,6 +44,16 @@ class RobotPort:
         return Input(name, self.fetch, self.metadata, call=self.call)
 
 
+def live(owner: Any, attribute: str) -> Callable[[], torch.Tensor]:
+    """A callback that returns the tensor which an attribute of an object holds at that time."""
+
+    def fetch() -> torch.Tensor:
+        value: torch.Tensor = getattr(owner, attribute)
+        return value
+
+    return fetch
+
+
 def register(manager: ContextManager, ports: Iterable[RobotPort]) -> None:
     """Make and register components, in their groups.
 

@@ -13,12 +13,18 @@ class StepHooks:
     Args:
         env: The manager-based environment.
         before_observations: Called before observations are computed, ahead of the hooks.
+        last_of_sub_step: The object and the name of the method that ends the work of the pipeline in a sub-step, if
+            that is not the action manager's: for example the scene's, where it computes models of motors.
     """
 
-    def __init__(self, env: Any, before_observations: Callable[[], None]):
+    def __init__(
+        self, env: Any, before_observations: Callable[[], None], last_of_sub_step: tuple[Any, str] | None = None
+    ):
         self._env = env
         self._before_observations = before_observations
+        self._last_of_sub_step = last_of_sub_step
         self._sub_step = 0
+        self._in_sub_step = False
         self.register(_ignore, _ignore, _ignore)
 
     def register(
@@ -33,6 +39,7 @@ class StepHooks:
         env = self._env
         process, apply = env.action_manager.process_action, env.action_manager.apply_action
         compute, reset = env.observation_manager.compute, env._reset_idx
+        last = None if self._last_of_sub_step is None else getattr(*self._last_of_sub_step)
 
         def process_action(*args: Any, **kwargs: Any) -> Any:
             self._sub_step = 0
@@ -40,8 +47,15 @@ class StepHooks:
 
         def apply_action(*args: Any, **kwargs: Any) -> Any:
             result = apply(*args, **kwargs)
-            self._evaluate_substep(self._sub_step)
-            self._sub_step += 1
+            self._in_sub_step = True
+            if last is None:
+                self._end_sub_step()
+            return result
+
+        def last_of_sub_step(*args: Any, **kwargs: Any) -> Any:
+            result = last(*args, **kwargs)
+            if self._in_sub_step:  # a reset calls it as well
+                self._end_sub_step()
             return result
 
         def compute_observations(*args: Any, **kwargs: Any) -> Any:
@@ -61,9 +75,15 @@ class StepHooks:
                 (env.action_manager, "apply_action", apply_action),
                 (env.observation_manager, "compute", compute_observations),
                 (env, "_reset_idx", reset_idx),
+                *([(*self._last_of_sub_step, last_of_sub_step)] if self._last_of_sub_step is not None else []),
             ]
         ):
             yield
+
+    def _end_sub_step(self) -> None:
+        self._in_sub_step = False
+        self._evaluate_substep(self._sub_step)
+        self._sub_step += 1
 
 
 def _ignore(*_: object) -> None:

@@ -1,15 +1,15 @@
 """The commands of mjlab: what an operator, or the application on the robot, decides."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from exploy.environment.components import Input
+from exploy.simulators.manager_based.commands import velocity_command
 from exploy.simulators.manager_based.interface_names import name_part
-from exploy.simulators.manager_based.robot_ports import RobotPort
+from exploy.simulators.manager_based.robot_ports import RobotPort, live
 
-_VELOCITIES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
 _TARGETS = {  # tensors of command terms, and what they are called as ports
     "target_pos": ("position", {"unit": "m", "frame": "world"}),
     "target_selection": ("selection", {}),
@@ -23,29 +23,20 @@ def command_ports(manager: Any) -> Iterator[RobotPort]:
 
 
 def _ports_of(name: str, term: Any) -> Iterator[RobotPort]:
-    if isinstance(getattr(term, "vel_command_b", None), torch.Tensor):
-        ranges = {key: list(getattr(term.cfg.ranges, key)) for key in _VELOCITIES}
-        fetch = _attribute(term, "vel_command_b")
-        yield RobotPort(Input, f"cmd.se2_velocity.{name}", fetch=fetch, metadata={"ranges": ranges})
+    velocity = velocity_command(name, term)
+    if velocity is not None:
+        yield velocity
         return
     if hasattr(term, "motion") and isinstance(getattr(term, "time_steps", None), torch.Tensor):
         # The file holds the motion; the application says which frame is due, so that it can pause, repeat or stop it.
         last = int(term.motion.time_step_total) - 1
         frame = {"kind": "command", "limits": [0, last]}
-        yield RobotPort(Input, f"cmd.time_step.{name}", fetch=_attribute(term, "time_steps"), metadata=frame)
+        yield RobotPort(Input, f"cmd.time_step.{name}", fetch=live(term, "time_steps"), metadata=frame)
         return
     known = [attribute for attribute in _TARGETS if isinstance(getattr(term, attribute, None), torch.Tensor)]
     for attribute in known:
         kind, metadata = _TARGETS[attribute]
         described = {"kind": "command", **metadata}
-        yield RobotPort(Input, f"cmd.{kind}.{name}", fetch=_attribute(term, attribute), metadata=described)
+        yield RobotPort(Input, f"cmd.{kind}.{name}", fetch=live(term, attribute), metadata=described)
     if not known:
         yield RobotPort(Input, f"cmd.vector.{name}", call=(term, "command"), metadata={"kind": "command"})
-
-
-def _attribute(owner: Any, attribute: str) -> Callable[[], torch.Tensor]:
-    def fetch() -> torch.Tensor:
-        value: torch.Tensor = getattr(owner, attribute)
-        return value
-
-    return fetch

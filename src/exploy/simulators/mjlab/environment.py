@@ -12,6 +12,7 @@ from exploy.simulators.manager_based.environment import ManagerBasedEnvironment
 from exploy.simulators.manager_based.interface_names import name_part
 from exploy.simulators.manager_based.robot_ports import RobotPort
 from exploy.simulators.mjlab.commands import command_ports
+from exploy.simulators.mjlab.delays import delay_memories
 from exploy.simulators.mjlab.nan_checks import checks_for_nan
 from exploy.simulators.mjlab.robots import frame_ports, joint_ports, target_ports, velocity_ports
 from exploy.simulators.mjlab.sensors import sensor_ports
@@ -71,6 +72,10 @@ class MjlabEnvironment(ManagerBasedEnvironment):
                 yield from target_ports(name, entity, env.sim)
         yield from sensor_ports(env, self._groups)
         yield from command_ports(env.command_manager)
+
+    def delay_memories(self, group: str, term: str, buffer: Any) -> Iterator[RobotPort]:
+        """Frames, lag and steps."""
+        return delay_memories(group, term, buffer)
 
     def substitutes(self) -> list[Substitute]:
         """Those for ring buffers and delays, for poses of sites, and for checks of observations for NaN."""

@@ -1,18 +1,18 @@
 """What the robots and objects of mjlab give and get: joints, frames, velocities, targets of actuators."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from exploy.environment.components import Input, Output
+from exploy.simulators.manager_based import joints
 from exploy.simulators.manager_based.interface_names import name_part
-from exploy.simulators.manager_based.robot_ports import RobotPort
+from exploy.simulators.manager_based.robot_ports import RobotPort, live
 from exploy.simulators.mjlab.site_poses import orientation_call
 
 _SLIDE, _HINGE = 2, 3  # mujoco.mjtJoint
 _AFFINE = 1  # mujoco.mjtBias
-_MARGIN = 0.1  # of the range of a joint: simulated stops are soft
 
 _WORLD = "world"
 _QUATERNION = {"names": ["w", "x", "y", "z"], "frame": _WORLD}
@@ -28,16 +28,17 @@ _IN_WORLD = {
 
 def joint_ports(name: str, entity: Any, sim: Any) -> Iterator[RobotPort]:
     """Positions and velocities of the joints of an entity."""
-    kinds = [int(sim.mj_model.jnt_type[index]) for index in entity.indexing.joint_ids.tolist()]
+    found = _joints(entity, sim)
     group = f"obj.{name_part(name)}.joints"
     names = {"joint_names": list(entity.joint_names)}
-    limits = _limits(entity) if set(kinds) <= {_SLIDE, _HINGE} else {}
+    ranges = entity.data.default_joint_pos_limits[0].double().tolist()
+    limits = joints.limits(ranges) if all(joint.slides is not None for joint in found) else {}
     for port, attribute, units, more in (
         ("pos", "joint_pos", ("m", "rad"), limits),
         ("vel", "joint_vel", ("m/s", "rad/s"), {}),
         ("acc", "joint_acc", ("m/s^2", "rad/s^2"), {}),
     ):
-        metadata = {**_units(kinds, *units), **more}
+        metadata = {**joints.units(found, *units), **more}
         call = (entity.data, attribute)
         yield RobotPort(Input, f"{group}.{port}", None, call, metadata, group, names)
 
@@ -75,46 +76,18 @@ def velocity_ports(name: str, entity: Any) -> Iterator[RobotPort]:
 
 def target_ports(name: str, entity: Any, sim: Any) -> Iterator[RobotPort]:
     """The targets of actuators: of joints with their gains, in the order of joints, of tendons and of sites."""
-    yield from _joint_targets(name, entity, sim)
+    fetch = {port: live(entity.data, f"joint_{port}_target") for port in ("pos", "vel", "effort")}
+    yield from joints.target_ports(name, _joints(entity, sim), fetch)
     prefix, data = f"output.{{}}_targets.{name_part(name)}", entity.data
     if entity.has_tendon_actuators:
         for port, on_stop in (("len", "hold"), ("vel", "zero"), ("effort", "zero")):
             metadata = {"names": list(entity.tendon_names), "on_stop": on_stop}
-            fetch = _selected(data, f"tendon_{port}_target")
+            fetch = live(data, f"tendon_{port}_target")
             yield RobotPort(Output, f"{prefix.format('tendon')}.{port}", fetch, metadata=metadata)
     if entity.has_site_actuators:
         metadata = {"names": list(entity.site_names), "on_stop": "zero"}
-        fetch = _selected(data, "site_effort_target")
+        fetch = live(data, "site_effort_target")
         yield RobotPort(Output, f"{prefix.format('site')}.effort", fetch, metadata=metadata)
-
-
-def _joint_targets(name: str, entity: Any, sim: Any) -> Iterator[RobotPort]:
-    gains = _gains(entity, sim)
-    ids = [index for index, joint in enumerate(entity.joint_names) if joint in gains]
-    if not ids:
-        return
-    names = [entity.joint_names[index] for index in ids]
-    kinds = [int(sim.mj_model.jnt_type[int(entity.indexing.joint_ids[index])]) for index in ids]
-    group = f"output.joint_targets.{name_part(name)}"
-    metadata = {
-        "type": "joint_targets",
-        "names": names,
-        "stiffness": [gains[joint][0] for joint in names],
-        "damping": [gains[joint][1] for joint in names],
-    }
-    for port, attribute, units, on_stop in (
-        ("pos", "joint_pos_target", ("m", "rad"), "hold"),
-        ("vel", "joint_vel_target", ("m/s", "rad/s"), "zero"),
-        ("effort", "joint_effort_target", ("N", "Nm"), "zero"),
-    ):
-        yield RobotPort(
-            Output,
-            f"{group}.{port}",
-            fetch=_selected(entity.data, attribute, ids),
-            metadata={**_units(kinds, *units), "on_stop": on_stop},
-            group=group,
-            group_metadata=metadata,
-        )
 
 
 def _state(name: str, sim: Any, field: str, index: int, metadata: dict[str, Any]) -> RobotPort:
@@ -129,29 +102,11 @@ def _read(name: str, entity: Any, attribute: str, metadata: dict[str, Any]) -> R
     return RobotPort(Input, name, call=(entity.data, attribute), metadata=metadata)
 
 
-def _selected(data: Any, attribute: str, ids: list[int] | None = None) -> Callable[[], torch.Tensor]:
-    def fetch() -> torch.Tensor:
-        value: torch.Tensor = getattr(data, attribute)
-        return value if ids is None or len(ids) == value.shape[1] else value[:, ids]
-
-    return fetch
-
-
-def _units(kinds: list[int], slide: str, hinge: str) -> dict[str, Any]:
-    """The unit of all joints, or that of each if they differ."""
-    units = [{_SLIDE: slide, _HINGE: hinge}.get(kind, "") for kind in kinds]
-    if "" in units:
-        return {}
-    return {"unit": units[0]} if len(set(units)) == 1 else {"units": units}
-
-
-def _limits(entity: Any) -> dict[str, Any]:
-    limits = []
-    for low, high in entity.data.default_joint_pos_limits[0].double().tolist():
-        margin = _MARGIN * (high - low)
-        is_limited = margin < float("inf")
-        limits.append([low - margin, high + margin] if is_limited else [None, None])
-    return {"limits": limits}
+def _joints(entity: Any, sim: Any) -> list[joints.Joint]:
+    gains = _gains(entity, sim)
+    found = zip(entity.joint_names, entity.indexing.joint_ids.tolist(), strict=True)
+    slides = {_SLIDE: True, _HINGE: False}
+    return [joints.Joint(name, slides.get(int(sim.mj_model.jnt_type[index])), gains.get(name)) for name, index in found]
 
 
 def _gains(entity: Any, sim: Any) -> dict[str, tuple[float, float]]:
