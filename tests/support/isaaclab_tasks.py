@@ -34,7 +34,7 @@ def make_anymal(config: Any, num_envs: int = 1) -> Any:
     config.commands.base_velocity.debug_vis = False
     config.sim.physics = getattr(config.sim.physics, "newton_mjwarp", config.sim.physics)
     config.sim.physics.use_cuda_graph = False
-    with tempfile.TemporaryDirectory() as folder, _ground_from(write_ground(Path(folder) / "ground.usda")):
+    with tempfile.TemporaryDirectory() as folder, ground_from(write_ground(Path(folder) / "ground.usda")):
         config.scene.robot.spawn.usd_path = str(write_anymal(Path(folder) / "anymal.usda"))
         env = ManagerBasedRLEnv(config)
         env.reset()
@@ -42,8 +42,8 @@ def make_anymal(config: Any, num_envs: int = 1) -> Any:
 
 
 @contextlib.contextmanager
-def _ground_from(path: Path) -> Iterator[None]:
-    """Make the planes of terrains from a file."""
+def ground_from(path: Path) -> Iterator[None]:
+    """Make the planes of terrains from a file, in place of one on a server."""
     init = sim_utils.GroundPlaneCfg.__init__
 
     def from_file(self: Any, *args: Any, **kwargs: Any) -> None:

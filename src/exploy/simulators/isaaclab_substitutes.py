@@ -47,8 +47,10 @@ def set_index(
     """Write commands for some joints of some robots, as `ActuatorTargetCommand` of Isaac Lab 3 does with a kernel."""
     collection, warp = command._collection, importlib.import_module("warp")
     rows, columns = collection._control.resolve_env_ids(env_ids), collection._control.resolve_joint_ids(joint_ids)
-    at = (warp.to_torch(rows).long()[:, None], warp.to_torch(columns).long())
-    values = value if isinstance(value, torch.Tensor) else warp.to_torch(value)
+    row_ids, column_ids, values = (
+        item if isinstance(item, torch.Tensor) else warp.to_torch(item) for item in (rows, columns, value)
+    )
+    at = (row_ids.long()[:, None], column_ids.long())
     getattr(command, command_name).torch[at] = values[at] if full_data else values
     collection._control.stage_user_command(command_name, collection, rows, columns, None, None)
 

@@ -25,6 +25,7 @@ class LoadTask(Protocol):
 
 
 SIMULATORS = {
+    "isaaclab": "exploy.simulators.isaaclab.tasks",
     "mjlab": "exploy.simulators.mjlab.tasks",
 }
 

@@ -18,7 +18,8 @@ from exploy.simulators.mjlab import MjlabEnvironment
 from exploy.simulators.mjlab.tasks import load_task
 from exploy.simulators.task_settings import apply_settings
 from tests.support.environments import make_actor
-from tests.support.mjlab_exports import CART_POLE, G1, compare, make_task
+from tests.support.mjlab_exports import CART_POLE, G1, make_task
+from tests.support.simulator_exports import compare
 
 ACTOR = make_actor(5, 1)
 

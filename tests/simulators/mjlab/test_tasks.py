@@ -4,20 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import pytest
 from mjlab.envs.mdp.actions import RelativeJointPositionActionCfg
 
 import exploy
 from exploy.contract import Contract
-from exploy.environment.actor import ExportableActor
-from exploy.environment.components import Memory
 from exploy.runtime import Controller
 from exploy.simulators.mjlab import MjlabEnvironment
-from tests.support.mjlab_exports import CART_POLE, G1, OTHERS, compare, make_task
-
-Exported = tuple[MjlabEnvironment, ExportableActor, Path]
+from tests.support.mjlab_exports import CART_POLE, G1, OTHERS, make_task
+from tests.support.simulator_exports import Exported, assert_agrees, assert_first_tick_agrees
 
 pytestmark = pytest.mark.filterwarnings("ignore:MULTICCD is enabled:UserWarning")  # of mujoco_warp, on rough terrain
 
@@ -35,43 +31,6 @@ def cart_pole(tmp_path_factory: pytest.TempPathFactory) -> Exported:
 @pytest.fixture(scope="module")
 def g1(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     return export_task(G1, tmp_path_factory.mktemp("g1"))
-
-
-def assert_agrees(exported: Exported, steps: int = 100) -> None:
-    env, actor, file = exported
-    result = compare(env, actor, file, steps)
-    assert result.tally.ok, result.tally
-    assert result.steps == steps
-    assert result.resets
-    targets = [name for name in result.tally.outputs if name.startswith("output.")]
-    assert targets and all(result.tally.outputs[name].compared == steps * env.decimation for name in targets)
-
-
-def assert_first_tick_agrees(exported: Exported) -> None:
-    """The controller gives from the first tick after a reset what the environment gives."""
-    env, actor, file = exported
-    controller = Controller.load(file)
-    for _ in range(2):
-        env.reset()
-        controller.reset()
-        observations = env.observations_reset()
-        computed = controller.step(values_of_inputs(env, controller))
-        if isinstance(observations, dict):
-            expected = {f"obs.{name}": value for name, value in observations.items()}
-        else:
-            expected = {"obs": observations}
-        expected["actions"] = actor(observations)
-        for name, value in expected.items():
-            np.testing.assert_allclose(computed[name], value.detach().numpy(), rtol=1e-5, atol=1e-5)
-        env.step(expected["actions"])
-        actor.reset(env.empty_actions()[:, 0].bool() | True)
-
-
-def values_of_inputs(env: MjlabEnvironment, controller: Controller) -> dict[str, np.ndarray]:
-    inputs = env.context_manager().get_input_components()
-    named = {item.name: item for item in inputs if not isinstance(item, Memory)}
-    wanted = [port.name for port in controller.contract.inputs if port.name in named]
-    return {name: named[name].fetch().numpy().copy() for name in wanted}
 
 
 def test_the_cart_pole_agrees(cart_pole: Exported) -> None:

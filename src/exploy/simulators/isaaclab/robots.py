@@ -125,4 +125,4 @@ def _joints(robot: Any) -> list[joints.Joint]:
     view, of_actuators = robot.root_view, gains(robot)
     kinds = dict(zip(view.model.joint_label, view.model.joint_type.numpy().tolist(), strict=True))
     by_name = {name: kinds[label] for name, label in zip(view.joint_names, view.joint_labels, strict=True)}
-    return [joints.Joint(name, slides.get(by_name.get(name)), of_actuators.get(name)) for name in robot.joint_names]
+    return [joints.Joint(name, slides.get(by_name.get(name, -1)), of_actuators.get(name)) for name in robot.joint_names]

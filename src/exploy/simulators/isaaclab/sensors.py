@@ -14,13 +14,13 @@ from exploy.live.geometry import Geometry
 from exploy.simulators.manager_based.interface_names import name_part
 from exploy.simulators.manager_based.robot_ports import RobotPort
 
-_OF_IMUS = {  # fields of IMU and PVA sensors
+_OF_IMUS: dict[str, tuple[str, dict[str, Any]]] = {  # fields of IMU and PVA sensors
     "lin_vel_b": ("lin_vel_b_rt_w_in_b", {"unit": "m/s"}),
     "ang_vel_b": ("ang_vel_b_rt_w_in_b", {"unit": "rad/s"}),
     "lin_acc_b": ("lin_acc_b", {"unit": "m/s^2"}),
     "projected_gravity_b": ("projected_gravity_b", {}),
 }
-_W_LAST = {"names": ["x", "y", "z", "w"]}
+_W_LAST: dict[str, Any] = {"names": ["x", "y", "z", "w"]}
 
 
 def sensor_ports(scene: Any) -> Iterator[RobotPort]:

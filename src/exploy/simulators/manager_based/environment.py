@@ -12,6 +12,7 @@ import torch
 from exploy.capture.capture import capture
 from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Input, Memory, Output
+from exploy.environment.context_manager import ContextManager
 from exploy.environment.exportable_environment import ExportableEnvironment, Observations
 from exploy.environment.observations import observation_ports
 from exploy.environment.substitutes import Substitute
@@ -217,6 +218,7 @@ class ManagerBasedEnvironment(ExportableEnvironment):
         substitutes = list(self.substitutes())
         with manager.registrations_undone():
             register(manager, offered)
+            _fetch_all(manager)
             manager.add_substitutes(substitutes)
             with trusted_substitutes(self, actor, with_reset=False) as found:
                 used = used_ports(capture(self, actor))
@@ -294,6 +296,12 @@ class _AnyActor(ExportableActor):
 
     def forward(self, obs: Observations) -> torch.Tensor:
         return self._actions + sum(tensor.float().mean() for tensor in observation_ports(obs).values())
+
+
+def _fetch_all(manager: ContextManager) -> None:
+    """Make what is made when it is first read, so that comparisons of substitutes see it."""
+    for item in [*manager.get_input_components(), *manager.get_output_components()]:
+        item.fetch()
 
 
 def _numbered(name: str, size: Sequence[int]) -> list[str]:

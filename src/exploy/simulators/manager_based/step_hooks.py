@@ -39,7 +39,7 @@ class StepHooks:
         env = self._env
         process, apply = env.action_manager.process_action, env.action_manager.apply_action
         compute, reset = env.observation_manager.compute, env._reset_idx
-        last = None if self._last_of_sub_step is None else getattr(*self._last_of_sub_step)
+        last: Any = None if self._last_of_sub_step is None else getattr(*self._last_of_sub_step)
 
         def process_action(*args: Any, **kwargs: Any) -> Any:
             self._sub_step = 0

@@ -76,8 +76,8 @@ def velocity_ports(name: str, entity: Any) -> Iterator[RobotPort]:
 
 def target_ports(name: str, entity: Any, sim: Any) -> Iterator[RobotPort]:
     """The targets of actuators: of joints with their gains, in the order of joints, of tendons and of sites."""
-    fetch = {port: live(entity.data, f"joint_{port}_target") for port in ("pos", "vel", "effort")}
-    yield from joints.target_ports(name, _joints(entity, sim), fetch)
+    of_joints = {port: live(entity.data, f"joint_{port}_target") for port in ("pos", "vel", "effort")}
+    yield from joints.target_ports(name, _joints(entity, sim), of_joints)
     prefix, data = f"output.{{}}_targets.{name_part(name)}", entity.data
     if entity.has_tendon_actuators:
         for port, on_stop in (("len", "hold"), ("vel", "zero"), ("effort", "zero")):

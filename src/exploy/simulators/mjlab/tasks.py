@@ -1,23 +1,19 @@
 """The registered tasks of mjlab, with the actors that its runners train."""
 
 import dataclasses
-import difflib
 import importlib
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from exploy.environment.actor import ExportableActor
-from exploy.errors import CheckpointError, FactoryError
+from exploy.errors import FactoryError
+from exploy.simulators.manager_based.tasks import load_actor, require_task, weights_of
 from exploy.simulators.mjlab.environment import MjlabEnvironment
 from exploy.simulators.task_settings import apply_settings
-from exploy.trainers.common.checkpoints import entry, load_into, load_tensors
 from exploy.trainers.rsl_rl import actor_from_runner
-
-_RENAMED = {"std": "distribution.std_param", "log_std": "distribution.log_std_param"}  # of rsl_rl 4
 
 
 def load_task(
@@ -41,12 +37,7 @@ def load_task(
         InvalidEnvironmentError, CaptureError: If the environment cannot be exported; see `MjlabEnvironment`.
     """
     registry = _registry(task)
-    if checkpoint is None and not untrained:
-        raise FactoryError(
-            f"{task} needs a policy: pass the checkpoint that its training has saved (--checkpoint model.pt), or "
-            "--untrained for one with random weights."
-        )
-    weights = _weights(checkpoint) if checkpoint is not None else None
+    weights = weights_of(task, checkpoint, untrained)
     configuration = registry.load_env_cfg(task, play=True)
     configuration.scene.num_envs = 1
     apply_settings(configuration, settings or {})
@@ -54,7 +45,7 @@ def load_task(
     runner = _runner(env, task, registry)
     groups = tuple(runner.cfg["obs_groups"]["actor"])
     if checkpoint is not None and weights is not None:
-        _load(runner.alg.get_policy(), weights, checkpoint, env, task, groups)
+        load_actor(runner.alg.get_policy(), weights, checkpoint, env, task, groups)
     return MjlabEnvironment(runner.env, groups), actor_from_runner(runner)
 
 
@@ -65,17 +56,8 @@ def _registry(task: str) -> Any:
         registry = importlib.import_module("mjlab.tasks.registry")
     except ImportError as error:
         raise FactoryError(f"mjlab cannot be imported ({error}). Install it: pip install 'exploy[mjlab]'") from error
-    tasks = registry.list_tasks()
-    if task not in tasks:
-        near = difflib.get_close_matches(task, tasks, n=3, cutoff=0.4) or tasks
-        raise FactoryError(f"mjlab has no task {task!r}. Similar: {', '.join(near)}.")
+    require_task(task, registry.list_tasks(), "mjlab")
     return registry
-
-
-def _weights(checkpoint: str | Path) -> dict[str, Any]:
-    """The weights of the actor in a checkpoint."""
-    loaded = entry(load_tensors(checkpoint), checkpoint, "actor_state_dict", library="rsl_rl 4 or later")
-    return {_RENAMED.get(name, name): value for name, value in loaded.items()}
 
 
 def _runner(env: Any, task: str, registry: Any) -> Any:
@@ -86,28 +68,3 @@ def _runner(env: Any, task: str, registry: Any) -> Any:
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(configuration.seed)
         return runner_class(wrapped, dataclasses.asdict(configuration), None, "cpu")
-
-
-def _load(
-    model: torch.nn.Module,
-    weights: Mapping[str, Any],
-    checkpoint: str | Path,
-    env: Any,
-    task: str,
-    groups: Sequence[str],
-) -> None:
-    try:
-        load_into(model, weights, checkpoint, f"the actor of {task}")
-    except CheckpointError as error:
-        sizes = "; ".join(f"{group} {_sizes(env.observation_manager, group)}" for group in groups)
-        raise CheckpointError(
-            f"{error} The task has the observations {sizes}, and {env.action_manager.total_action_dim} actions. Use a "
-            "checkpoint of this task, trained with this configuration."
-        ) from error
-
-
-def _sizes(manager: Any, group: str) -> str:
-    terms = zip(manager.active_terms[group], manager.group_obs_term_dim[group], strict=True)
-    sizes = {name: tuple(size) for name, size in terms}
-    listed = ", ".join(f"{name} {'x'.join(map(str, size))}" for name, size in sizes.items())
-    return f"{sum(map(math.prod, sizes.values()))} ({listed})"
