@@ -44,14 +44,22 @@ class _Start:
     calls: list[WatchedCall] = field(default_factory=list)
 
     def make(self) -> None:
-        """Change the state of the live objects. An error ends the calls."""
-        with torch.inference_mode():  # allows writing to inference tensors and to others
-            for tensor, value in self.values:
-                tensor.copy_(value)
+        """Change the state of the live objects. An error ends the calls.
+
+        The values are set once more after the calls: otherwise, a function that copies from one tensor to another has
+        nothing left to do.
+        """
+        self._set_values()
         with contextlib.suppress(Exception):
             for call in self.calls:
                 args, kwargs = call.copied_arguments()
                 call.function(*args, **kwargs)
+        self._set_values()
+
+    def _set_values(self) -> None:
+        with torch.inference_mode():  # allows writing to inference tensors and to others
+            for tensor, value in self.values:
+                tensor.copy_(value)
 
 
 @dataclass
