@@ -9,11 +9,12 @@ from typing import Any
 import torch
 from isaaclab_assets.robots.anymal import ANYDRIVE_3_LSTM_ACTUATOR_CFG, ANYDRIVE_3_SIMPLE_ACTUATOR_CFG
 
+import exploy
 from exploy.environment.actor import ExportableActor
 from exploy.simulators.isaaclab import IsaacLabEnvironment
 from exploy.simulators.isaaclab.tasks import load_task
 from tests.support.isaaclab_tasks import ground_from
-from tests.support.simulator_exports import disturb_normalizers
+from tests.support.simulator_exports import Exported, disturb_normalizers
 from tests.support.small_usd import write_anymal, write_cart_pole, write_ground
 
 CART_POLE = "Isaac-Cartpole"
@@ -35,6 +36,13 @@ def task_made(task: str, folder: Path, **settings: Any) -> Iterator[tuple[IsaacL
         yield env, actor
     finally:
         env.env.close()
+
+
+@contextmanager
+def exported_task(task: str, folder: Path, **settings: Any) -> Iterator[Exported]:
+    """A task with its exported file."""
+    with task_made(task, folder, **settings) as (env, actor):
+        yield env, actor, exploy.export(env, actor, folder / "policy.onnx", strict=False).path
 
 
 def _files(task: str, folder: Path, ground: Path) -> dict[str, Any]:
