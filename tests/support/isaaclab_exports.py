@@ -24,14 +24,17 @@ TORCH_MOTORS = {"sim.use_newton_actuators": False}
 
 
 @contextmanager
-def task_made(task: str, folder: Path, **settings: Any) -> Iterator[tuple[IsaacLabEnvironment, ExportableActor]]:
+def task_made(
+    task: str, folder: Path, checkpoint: Path | None = None, **settings: Any
+) -> Iterator[tuple[IsaacLabEnvironment, ExportableActor]]:
     """A task with an actor that its checkpoint could give, closed at the end; a process can have one at a time."""
     ground = write_ground(folder / "ground.usda")
     given = {"episode_length_s": 1.0, "seed": 0, **_files(task, folder, ground), **settings}
     with warnings.catch_warnings(), ground_from(ground):
         warnings.simplefilter("ignore")
-        env, actor = load_task(task, untrained=True, settings=given)
-    disturb_normalizers(actor)
+        env, actor = load_task(task, checkpoint, untrained=checkpoint is None, settings=given)
+    if checkpoint is None:
+        disturb_normalizers(actor)
     try:
         yield env, actor
     finally:

@@ -11,7 +11,7 @@ from exploy.environment.substitutes import Substitute
 from exploy.errors import InvalidEnvironmentError, RandomizedConstantWarning
 from exploy.simulators.isaaclab.commands import command_ports, pose_command_substitute
 from exploy.simulators.isaaclab.delays import delay_memories
-from exploy.simulators.isaaclab.motors import Motors
+from exploy.simulators.isaaclab.motors import IsaacLabMotors
 from exploy.simulators.isaaclab.robots import frame_ports, joint_ports, target_ports, velocity_ports
 from exploy.simulators.isaaclab.sensors import height_scan_substitute, sensor_ports
 from exploy.simulators.isaaclab_substitutes import isaaclab_substitutes
@@ -53,8 +53,7 @@ class IsaacLabEnvironment(ManagerBasedEnvironment):
         env = env.unwrapped
         _require_cpu(env)
         _require_newton(env)
-        self._motors = Motors(env) if motors else None
-        super().__init__(env, groups, clip_actions)
+        super().__init__(env, groups, clip_actions, IsaacLabMotors(env) if motors else None)
         _warn_of_moved_centres(env)
 
     @property
@@ -85,8 +84,6 @@ class IsaacLabEnvironment(ManagerBasedEnvironment):
             yield from velocity_ports(name, asset)
         yield from sensor_ports(scene)
         yield from command_ports(self.env.command_manager)
-        if self._motors is not None:
-            yield from self._motors.ports()
 
     def delay_memories(self, group: str, term: str, buffer: Any) -> Iterator[RobotPort]:
         """The frames, and how many there were."""
@@ -95,22 +92,6 @@ class IsaacLabEnvironment(ManagerBasedEnvironment):
     def substitutes(self) -> list[Substitute]:
         """Those for what Warp computes, and for values that robots have in another form."""
         return [*isaaclab_substitutes(), height_scan_substitute(), pose_command_substitute()]
-
-    def last_of_sub_step(self) -> tuple[Any, str] | None:
-        """The scene computes the models of motors, if they are in the file."""
-        return None if self._motors is None else (self.env.scene, "write_data_to_sim")
-
-    def apply_actions(self) -> None:
-        """Set the targets of the actuators for one simulation step, and compute efforts if motors are in the file."""
-        super().apply_actions()
-        if self._motors is not None:
-            self._motors.compute()
-
-    def reset(self) -> None:
-        """Start an episode. Motors start as they do when an episode ends by itself."""
-        super().reset()
-        if self._motors is not None:
-            self._motors.reset()
 
 
 def _require_cpu(env: Any) -> None:

@@ -1,4 +1,4 @@
-"""The actuators of Isaac Lab's robots: their gains, and the models of motors that compute efforts."""
+"""The models of motors of Isaac Lab that run in torch."""
 
 import importlib
 from collections.abc import Iterator
@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from exploy.environment.components import Output
 from exploy.errors import InvalidEnvironmentError
+from exploy.simulators.isaaclab.joints import joints_of
+from exploy.simulators.manager_based import joints
 from exploy.simulators.manager_based.interface_names import name_part
 from exploy.simulators.manager_based.memories import memory, require_one_delay, ring_memories
 from exploy.simulators.manager_based.robot_ports import RobotPort
@@ -16,37 +17,7 @@ _STATE = ("sea_hidden_state", "sea_cell_state", "_joint_pos_error_history", "_jo
 _DELAYS = ("positions_delay_buffer", "velocities_delay_buffer", "efforts_delay_buffer")
 
 
-def gains(robot: Any) -> dict[str, tuple[float, float]]:
-    """Stiffness and damping of each joint that has an actuator, as configured, not as events have changed them."""
-    resolve = importlib.import_module("isaaclab.actuators.actuator_base").resolve_joint_parameter
-    found: dict[str, tuple[float, float]] = {}
-    for name, joints in robot.actuators._group_joint_names.items():
-        cfg = robot.cfg.actuators[name]
-        values = []
-        for parameter, native in (("stiffness", "kp"), ("damping", "kd")):
-            current = _current(robot, name, parameter, native)
-            values.append(resolve(getattr(cfg, parameter), current, joints, 1, "cpu")[0].tolist())
-        found |= {joint: (float(kp), float(kd)) for joint, kp, kd in zip(joints, *values, strict=True)}
-    return found
-
-
-def _current(robot: Any, group: str, parameter: str, native: str) -> torch.Tensor:
-    """The value of a parameter for the joints of a group; zero for models without it, such as networks."""
-    actuator, count = robot.actuators[group], len(robot.actuators._group_joint_names[group])
-    if isinstance(getattr(actuator, parameter, None), torch.Tensor):
-        value: torch.Tensor = getattr(actuator, parameter)[:1]
-        return value
-    if group in robot.actuators._native_group_names:
-        try:
-            read = importlib.import_module("isaaclab.actuators.newton").read_group_parameter
-            value = read(robot.actuators, group, "controller", native)[:1]
-            return value
-        except ValueError:  # the controller has no such parameter
-            pass
-    return torch.zeros(1, count)
-
-
-class Motors:
+class IsaacLabMotors:
     """The explicit models of motors of an environment, which compute efforts from targets in every simulation step.
 
     Args:
@@ -68,16 +39,14 @@ class Motors:
             robot.actuators.compute(self._dt)
 
     def reset(self) -> None:
-        """Forget what the models keep from step to step."""
+        """Forget what the models keep: a reset from outside runs them once more, the end of an episode does not."""
         for robot in self._robots.values():
             robot.actuators.reset()
 
     def ports(self) -> Iterator[RobotPort]:
         """The efforts, and what the models keep from step to step."""
         for name, robot in self._robots.items():
-            metadata = {"kind": "effort", "names": list(robot.joint_names), "on_stop": "zero"}
-            call = _applied_effort(robot)
-            yield RobotPort(Output, f"output.joint_efforts.{name_part(name)}", call, metadata=metadata)
+            yield joints.effort_port(name, joints_of(robot), _applied_effort(robot))
             for group, actuator in robot.actuators.items():
                 yield from _memories(f"motors.{name_part(name)}.{name_part(group)}", actuator)
 

@@ -1,6 +1,5 @@
 """What the robots and objects of Isaac Lab give and get: joints, frames, velocities, targets of actuators."""
 
-import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,7 +7,7 @@ import torch
 
 from exploy.environment.components import Input
 from exploy.simulators import articulation_data
-from exploy.simulators.isaaclab.motors import gains
+from exploy.simulators.isaaclab.joints import joints_of
 from exploy.simulators.manager_based import joints
 from exploy.simulators.manager_based.interface_names import name_part
 from exploy.simulators.manager_based.robot_ports import RobotPort
@@ -23,7 +22,7 @@ _W_LAST = {"names": ["x", "y", "z", "w"], "frame": _WORLD}
 
 def joint_ports(name: str, robot: Any) -> Iterator[RobotPort]:
     """Positions, velocities, accelerations and efforts of the joints of an articulation."""
-    data, group, found = robot.data, f"obj.{name_part(name)}.joints", _joints(robot)
+    data, group, found = robot.data, f"obj.{name_part(name)}.joints", joints_of(robot)
     ranges = joints.limits(data.joint_pos_limits.torch[0].double().tolist(), _UNLIMITED)
     names = {"joint_names": list(robot.joint_names)}
     for port, fetch, units, more in (
@@ -85,7 +84,7 @@ def target_ports(name: str, robot: Any) -> Iterator[RobotPort]:
         "vel": lambda: command.velocity.torch,
         "effort": lambda: command.effort.torch,
     }
-    yield from joints.target_ports(name, _joints(robot), fetch)
+    yield from joints.target_ports(name, joints_of(robot), fetch)
 
 
 def _pose(base: str, fetch: Callable[[], torch.Tensor], orientation: tuple[Any, ...]) -> Iterator[RobotPort]:
@@ -116,13 +115,3 @@ def _pointer(data: Any) -> int:
 
 def _is_fixed(asset: Any) -> bool:
     return bool(getattr(asset, "is_fixed_base", False))
-
-
-def _joints(robot: Any) -> list[joints.Joint]:
-    """The joints in Isaac Lab's order, which may be another one than Newton's."""
-    types = importlib.import_module("newton").JointType
-    slides = {int(types.PRISMATIC): True, int(types.REVOLUTE): False}
-    view, of_actuators = robot.root_view, gains(robot)
-    kinds = dict(zip(view.model.joint_label, view.model.joint_type.numpy().tolist(), strict=True))
-    by_name = {name: kinds[label] for name, label in zip(view.joint_names, view.joint_labels, strict=True)}
-    return [joints.Joint(name, slides.get(by_name.get(name, -1)), of_actuators.get(name)) for name in robot.joint_names]

@@ -51,11 +51,16 @@ def load_task(
         configuration.sim.physics.use_cuda_graph = False
     _remove_moved_centres(configuration)
     apply_settings(configuration, settings)
-    runner = _runner(importlib.import_module("isaaclab.envs").ManagerBasedRLEnv(configuration), training)
-    groups = tuple(runner.cfg["obs_groups"]["actor"])
-    if checkpoint is not None and weights is not None:
-        load_actor(runner.alg.get_policy(), weights, checkpoint, runner.env.unwrapped, task, groups)
-    return IsaacLabEnvironment(runner.env, groups, motors=motors), actor_from_runner(runner)
+    env = importlib.import_module("isaaclab.envs").ManagerBasedRLEnv(configuration)
+    try:
+        runner = _runner(env, training)
+        groups = tuple(runner.cfg["obs_groups"]["actor"])
+        if checkpoint is not None and weights is not None:
+            load_actor(runner.alg.get_policy(), weights, checkpoint, env, task, groups)
+        return IsaacLabEnvironment(runner.env, groups, motors=motors), actor_from_runner(runner)
+    except BaseException:
+        env.close()  # a process can have one environment at a time
+        raise
 
 
 def _require_task(task: str) -> None:

@@ -19,6 +19,7 @@ from exploy.environment.substitutes import Substitute
 from exploy.errors import InvalidEnvironmentError
 from exploy.simulators.manager_based.interface_names import is_known_to_robots
 from exploy.simulators.manager_based.memories import action_memories, buffer_memories, modifier_memories
+from exploy.simulators.manager_based.motors import Motors
 from exploy.simulators.manager_based.replaced_attributes import attributes_replaced
 from exploy.simulators.manager_based.robot_ports import RobotPort, register
 from exploy.simulators.manager_based.step_hooks import StepHooks
@@ -39,23 +40,28 @@ class ManagerBasedEnvironment(ExportableEnvironment):
         groups: The groups of observations that the policy reads. One group is given to the actor as a tensor, several
             in a dictionary.
         clip_actions: The limit that the training library's wrapper sets to actions; None for none.
+        motors: Models of motors that the file computes as well, between the targets and the simulator.
 
     Raises:
         InvalidEnvironmentError: If there are several robots, or a group does not exist.
         CaptureError: If the observation or action code cannot be captured; the message names the line.
     """
 
-    def __init__(self, env: Any, groups: Sequence[str], clip_actions: float | None = None):
+    def __init__(
+        self, env: Any, groups: Sequence[str], clip_actions: float | None = None, motors: Motors | None = None
+    ):
         super().__init__()
         self._env = env
         self._groups = tuple(groups)
         self._clip_actions = clip_actions
+        self._motors = motors
         self._last_observations: Any = None
         self._neutral = {
             name: torch.zeros_like(getattr(owner, attribute))
             for name, (owner, attribute) in self.sensor_faults().items()
         }
-        self._hooks = StepHooks(env, self._neutralize, self.last_of_sub_step())
+        last_of_sub_step = (env.scene, "write_data_to_sim") if motors is not None else None
+        self._hooks = StepHooks(env, self._neutralize, last_of_sub_step)
         self._require_one_robot()
         self._require_groups()
         self.reset()
@@ -92,10 +98,6 @@ class ManagerBasedEnvironment(ExportableEnvironment):
         """Attributes with simulated faults of sensors, as (owner, attribute): tensors that are zero without a fault."""
         return {}
 
-    def last_of_sub_step(self) -> tuple[Any, str] | None:
-        """The object and the method that end what `apply_actions()` does; None if it is the action manager's."""
-        return None
-
     # -- the environment ---------------------------------------------------------------------------------------------
 
     @property
@@ -127,9 +129,11 @@ class ManagerBasedEnvironment(ExportableEnvironment):
             self._env.action_manager.process_action(self._clipped(actions))
 
     def apply_actions(self) -> None:
-        """Set the targets of the actuators for one simulation step."""
+        """Set the targets of the actuators for one simulation step, and compute efforts if motors are in the file."""
         with self._as_on_robot():
             self._env.action_manager.apply_action()
+            if self._motors is not None:
+                self._motors.compute()
 
     def prepare_export(self) -> None:
         """Reset the environment, if others have stepped it since this adapter did."""
@@ -140,6 +144,8 @@ class ManagerBasedEnvironment(ExportableEnvironment):
         """Start an episode."""
         with self._as_on_robot(), self._hooks.installed():
             self._last_observations = self._env.reset()[0]
+            if self._motors is not None:
+                self._motors.reset()
 
     def step(self, actions: torch.Tensor) -> tuple[Observations, bool]:
         """Step the environment, and reset it when an episode ends."""
@@ -200,7 +206,8 @@ class ManagerBasedEnvironment(ExportableEnvironment):
     # -- registration ------------------------------------------------------------------------------------------------
 
     def _register(self) -> None:
-        manager, offered = self.context_manager(), [*self.robot_ports(), *self._memories()]
+        motors = self._motors.ports() if self._motors is not None else ()
+        manager, offered = self.context_manager(), [*self.robot_ports(), *self._memories(), *motors]
         for name in self._neutral:
             manager.add_constant(name, partial(self._neutral.__getitem__, name))
         used, substitutes = self._try(offered)

@@ -84,6 +84,12 @@ def target_ports(
         yield RobotPort(Output, f"{group}.{port}", callback, None, of_port, group, metadata)
 
 
+def effort_port(robot: str, joints: Sequence[Joint], fetch: Callable[[], torch.Tensor]) -> RobotPort:
+    """The efforts that models of motors compute for some joints."""
+    metadata = {"kind": "effort", **units(joints, "N", "Nm"), "names": [joint.name for joint in joints]}
+    return RobotPort(Output, f"output.joint_efforts.{name_part(robot)}", fetch, None, {**metadata, "on_stop": "zero"})
+
+
 def columns(fetch: Callable[[], torch.Tensor], ids: Sequence[int], count: int) -> Callable[[], torch.Tensor]:
     """A callback for some columns of a tensor that has as many as there are joints."""
     return fetch if len(ids) == count else lambda: fetch()[:, list(ids)]

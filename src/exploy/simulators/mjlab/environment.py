@@ -13,6 +13,7 @@ from exploy.simulators.manager_based.interface_names import name_part
 from exploy.simulators.manager_based.robot_ports import RobotPort
 from exploy.simulators.mjlab.commands import command_ports
 from exploy.simulators.mjlab.delays import delay_memories
+from exploy.simulators.mjlab.motors import MjlabMotors
 from exploy.simulators.mjlab.nan_checks import checks_for_nan
 from exploy.simulators.mjlab.robots import frame_ports, joint_ports, target_ports, velocity_ports
 from exploy.simulators.mjlab.sensors import sensor_ports
@@ -29,10 +30,12 @@ class MjlabEnvironment(ManagerBasedEnvironment):
         env: The environment, with one robot (`cfg.scene.num_envs = 1`), or the wrapper that the runner has.
         groups: The groups of observations that the policy reads: `obs_groups["actor"]` of the runner's configuration.
         clip_actions: `clip_actions` of the runner's configuration; that of the wrapper if None.
+        motors: Whether the file computes the efforts of actuator models in torch as well, at the rate of the
+            simulation: for robots whose drives take torques, and for other simulators.
 
     Raises:
-        InvalidEnvironmentError: If there are several robots, it is not on the CPU, a group does not exist, or a delay
-            is random.
+        InvalidEnvironmentError: If there are several robots, it is not on the CPU, a group does not exist, a delay is
+            random, or motors are wanted and MuJoCo computes all of them.
         CaptureError: If the observation or action code cannot be captured; the message names the line.
 
     Example:
@@ -40,11 +43,18 @@ class MjlabEnvironment(ManagerBasedEnvironment):
         >>> exploy.export(env, actor, "policy.onnx")
     """
 
-    def __init__(self, env: Any, groups: Sequence[str] = ("actor",), clip_actions: float | None = None):
+    def __init__(
+        self,
+        env: Any,
+        groups: Sequence[str] = ("actor",),
+        clip_actions: float | None = None,
+        *,
+        motors: bool = False,
+    ):
         clip_actions = getattr(env, "clip_actions", None) if clip_actions is None else clip_actions
         env = env.unwrapped
         _require_cpu(env)
-        super().__init__(env, groups, clip_actions)
+        super().__init__(env, groups, clip_actions, MjlabMotors(env) if motors else None)
         _warn_of_biases(env)
 
     @property

@@ -28,7 +28,7 @@ _IN_WORLD = {
 
 def joint_ports(name: str, entity: Any, sim: Any) -> Iterator[RobotPort]:
     """Positions and velocities of the joints of an entity."""
-    found = _joints(entity, sim)
+    found = joints_of(entity, sim)
     group = f"obj.{name_part(name)}.joints"
     names = {"joint_names": list(entity.joint_names)}
     ranges = entity.data.default_joint_pos_limits[0].double().tolist()
@@ -77,7 +77,7 @@ def velocity_ports(name: str, entity: Any) -> Iterator[RobotPort]:
 def target_ports(name: str, entity: Any, sim: Any) -> Iterator[RobotPort]:
     """The targets of actuators: of joints with their gains, in the order of joints, of tendons and of sites."""
     of_joints = {port: live(entity.data, f"joint_{port}_target") for port in ("pos", "vel", "effort")}
-    yield from joints.target_ports(name, _joints(entity, sim), of_joints)
+    yield from joints.target_ports(name, joints_of(entity, sim), of_joints)
     prefix, data = f"output.{{}}_targets.{name_part(name)}", entity.data
     if entity.has_tendon_actuators:
         for port, on_stop in (("len", "hold"), ("vel", "zero"), ("effort", "zero")):
@@ -102,7 +102,8 @@ def _read(name: str, entity: Any, attribute: str, metadata: dict[str, Any]) -> R
     return RobotPort(Input, name, call=(entity.data, attribute), metadata=metadata)
 
 
-def _joints(entity: Any, sim: Any) -> list[joints.Joint]:
+def joints_of(entity: Any, sim: Any) -> list[joints.Joint]:
+    """The joints of an entity, with the gains of their actuators."""
     gains = _gains(entity, sim)
     found = zip(entity.joint_names, entity.indexing.joint_ids.tolist(), strict=True)
     slides = {_SLIDE: True, _HINGE: False}

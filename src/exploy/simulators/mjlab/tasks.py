@@ -30,23 +30,26 @@ def load_task(
         checkpoint: A file that the runner of the task has saved. Only tensors and plain values are read from it.
         untrained: Without a checkpoint, take an actor with random weights.
         settings: Changes of the environment's configuration, such as `{"commands.motion.motion_file": "walk.npz"}`.
+            `motors` is that of `MjlabEnvironment`.
 
     Raises:
         FactoryError: If mjlab is not installed, there is no such task or setting, or a checkpoint is missing.
         CheckpointError: If the checkpoint cannot be read or is of another task.
         InvalidEnvironmentError, CaptureError: If the environment cannot be exported; see `MjlabEnvironment`.
     """
+    settings = dict(settings or {})
+    motors = bool(settings.pop("motors", False))
     registry = _registry(task)
     weights = weights_of(task, checkpoint, untrained)
     configuration = registry.load_env_cfg(task, play=True)
     configuration.scene.num_envs = 1
-    apply_settings(configuration, settings or {})
+    apply_settings(configuration, settings)
     env = importlib.import_module("mjlab.envs").ManagerBasedRlEnv(configuration, device="cpu")
     runner = _runner(env, task, registry)
     groups = tuple(runner.cfg["obs_groups"]["actor"])
     if checkpoint is not None and weights is not None:
         load_actor(runner.alg.get_policy(), weights, checkpoint, env, task, groups)
-    return MjlabEnvironment(runner.env, groups), actor_from_runner(runner)
+    return MjlabEnvironment(runner.env, groups, motors=motors), actor_from_runner(runner)
 
 
 def _registry(task: str) -> Any:
