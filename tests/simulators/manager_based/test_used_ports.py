@@ -11,7 +11,7 @@ from tests.support.environments import TestEnvironment, make_actor
 
 
 class Robot(TestEnvironment):
-    """Reads the poses of all bodies, and uses those of one. Its filter keeps two numbers, of which one is used."""
+    """Reads the poses of all bodies, and uses those of one. Its filter keeps two numbers, of which one is used, and a gain."""
 
     num_observations = 4
 
@@ -22,6 +22,7 @@ class Robot(TestEnvironment):
         self.filtered = torch.zeros(1, 1)
         self.before = torch.zeros(1, 1)
         self.older = torch.zeros(1, 1)
+        self.gain = torch.full((1, 1), 0.9)
         self.frame = torch.tensor([1])
         self.motion = torch.rand(3, 1)
         self.context_manager().add_components(
@@ -29,14 +30,14 @@ class Robot(TestEnvironment):
                 *(Input(f"body_{index}", partial(self.bodies.select, 1, index)) for index in range(5)),
                 Input("velocity", lambda: self.velocity),
                 Input("frame", lambda: self.frame),
-                *(Memory(name, partial(getattr, self, name)) for name in ("filtered", "before", "older")),
+                *(Memory(name, partial(getattr, self, name)) for name in ("filtered", "before", "older", "gain")),
                 Output("targets", lambda: self.targets),
             ]
         )
 
     def observe(self) -> torch.Tensor:
         poses = self.bodies[:, torch.tensor([0, 1, 2, 3, 4])] * 2.0
-        filtered = 0.9 * self.filtered + 0.1 * self.before
+        filtered = self.gain * self.filtered + 0.1 * self.before
         self.older = self.before + 0.0
         self.before = poses[:, 3, :1] * self.motion[self.frame]
         self.filtered = filtered
@@ -60,6 +61,10 @@ def test_memories_count_if_what_is_used_depends_on_them() -> None:
 
 def test_memories_that_only_unused_memories_need_are_not_used() -> None:
     assert "memory.older.in" not in used()
+
+
+def test_memories_that_nothing_writes_are_constants() -> None:
+    assert "memory.gain.in" not in used()
 
 
 def test_an_index_counts_although_other_values_of_it_are_not_valid() -> None:

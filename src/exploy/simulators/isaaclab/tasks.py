@@ -51,6 +51,7 @@ def load_task(
         configuration.sim.physics.use_cuda_graph = False
     _remove_moved_centres(configuration)
     apply_settings(configuration, settings)
+    _require_no_other_environment()
     env = importlib.import_module("isaaclab.envs").ManagerBasedRLEnv(configuration)
     try:
         runner = _runner(env, training)
@@ -83,6 +84,14 @@ def _require_task(task: str) -> None:
         raise FactoryError(
             f"{task} has no configuration for rsl_rl, the library whose checkpoints are read here. Write a function "
             "that returns IsaacLabEnvironment(env, groups) and an actor: exploy export my_task.py:make."
+        )
+
+
+def _require_no_other_environment() -> None:
+    if importlib.import_module("isaaclab.sim").SimulationContext.instance() is not None:
+        raise FactoryError(
+            "A process can have one environment at a time of Isaac Lab, and there is one already. Call env.close() of "
+            "it first."
         )
 
 

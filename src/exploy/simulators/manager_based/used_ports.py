@@ -16,16 +16,18 @@ Values = dict[str, torch.Tensor]
 def used_ports(program: Program) -> set[str]:
     """The names of the inputs and memory inputs that observations, actions or Outputs depend on.
 
-    A memory counts if one of these, or a memory that counts, depends on it. Dependence is looked for in the graph, then
-    tried with other values: code that reads the poses of all bodies uses those alone that change a result.
+    A memory counts if one of these, or a memory that counts, depends on it, and if the pipeline changes it: what stays
+    as it is is a constant. Dependence is looked for in the graph, then tried with other values: code that reads the
+    poses of all bodies uses those alone that change a result.
     """
     influence = _Influence(program)
     memories = {memory.output_name: memory.input_name for memory in program.memories}
+    kept = {input_name for output, input_name in memories.items() if influence.keeps(input_name, output)}
     pending = [name for name in influence.results if name not in memories]
     used: set[str] = set()
     while pending:
         result = pending.pop()
-        found = {name for name in program.input_names if result in influence.of(name)} - used
+        found = {name for name in program.input_names if result in influence.of(name)} - used - kept
         used |= found
         pending += [output for output, name in memories.items() if name in found]
     return used
@@ -45,6 +47,15 @@ class _Influence:
         if name not in self._known:
             self._known[name] = self._changed_by(name)
         return self._known[name]
+
+    def keeps(self, name: str, result: str) -> bool:
+        """Whether a memory leaves both steps as it came, with all values that were tried."""
+        read = {source for step in self._program.sources if result in step for source in step[result].inputs}
+        return read <= {name} and not any(
+            result in step and not torch.equal(step[result].nan_to_num(), values[name].nan_to_num())
+            for values, steps in self._references
+            for step in steps
+        )
 
     def _changed_by(self, name: str) -> set[str]:
         candidates = {result for step in self._program.sources for result, item in step.items() if name in item.inputs}
