@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 import exploy
 from exploy.runtime import Controller, Recorder
 from tests.support.command_line import EXPLOY, FACTORIES, ROOT, assert_fails, run, run_installed
-from tests.support.files import cart_pole_file, robot_file, robot_inputs, write
+from tests.support.files import cart_pole_file, file_of_robot_in_simulation, robot_file, robot_inputs, write
 
 COMMANDS = ["demo", "inspect", "check", "export", "verify", "bench", "diff", "run", "view", "report"]
 
@@ -103,6 +103,16 @@ def test_inspect_tells_what_a_file_is(policy: Path) -> None:
         assert text in result.stdout, text
 
 
+def test_inspect_tells_what_a_robot_cannot_have(policy: Path, tmp_path: Path) -> None:
+    shown = run("inspect", write(file_of_robot_in_simulation(), tmp_path, "told.onnx")).stdout
+    assert "source" in shown
+    assert "A robot cannot have joints.pos: only a simulator knows it." in shown
+    assert "An estimator must give joints.vel: a robot does not measure it." in shown
+    assert "It is not told whether a robot can have cmd." in shown
+    untold = run("inspect", policy).stdout
+    assert "source" not in untold and "A robot" not in untold
+
+
 def test_inspect_as_json(policy: Path) -> None:
     document = json.loads(run("inspect", policy, "--json").stdout)
     assert document["bytes"] == len(robot_file())
@@ -124,6 +134,15 @@ def test_check_of_a_complete_environment() -> None:
     result = run_installed("check", f"{FACTORIES}:robot")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "No errors or warnings, ready to export" in result.stdout
+
+
+def test_check_and_export_tell_what_a_robot_cannot_have(tmp_path: Path) -> None:
+    checked = run("check", f"{FACTORIES}:robot_in_simulation", "--steps", 3, "--no-lower", "--json")
+    assert checked.returncode == 0, checked.stderr
+    found = {item["kind"]: item["tensor"] for item in json.loads(checked.stdout)["findings"]}
+    assert found["simulator only"] == "joints.pos" and found["needs an estimator"] == "joints.vel"
+    exported = run("export", f"{FACTORIES}:robot_in_simulation", "-o", tmp_path / "policy.onnx", "--no-strict")
+    assert "A robot cannot have joints.pos: only a simulator knows it." in exported.stdout
 
 
 @pytest.mark.expensive
@@ -348,6 +367,15 @@ def test_diff_of_another_interface_exits_with_one(policy: Path, tmp_path: Path) 
     assert result.returncode == 1
     assert "The interface differs" in result.stdout and "input joints.pos" in result.stdout
     assert "not comparable" in result.stdout
+
+
+def test_diff_tells_where_a_robot_has_its_inputs_from(policy: Path, tmp_path: Path) -> None:
+    other = write(file_of_robot_in_simulation(), tmp_path, "other.onnx")
+    changes = json.loads(run("diff", policy, other, "--json").stdout)["interface"]
+    assert changes == [
+        {"what": "input joints.pos: source", "old": None, "new": "simulator"},
+        {"what": "input joints.vel: source", "old": None, "new": "estimated"},
+    ]
 
 
 def test_run_replays_a_log(policy: Path, tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ def test_a_contract_with_everything_in_it_is_valid() -> None:
                 frame="base",
                 gains={"stiffness": (1.0, 2.0)},
                 finite=False,
+                source="estimated",
             ),
             Port("is_init", "bool", ("batch", 1), kind=PortKind.IS_INIT, limits=(0.0, None)),
         ),
@@ -137,6 +138,7 @@ def test_what_the_schema_requires_the_reader_requires_too(field: str) -> None:
         {"inputs": [{"name": "x", "dtype": "float32", "shape": [1], "limits": ["low", "high"]}]},
         {"inputs": [{"name": "x", "dtype": "float32", "shape": [1], "finite": "yes"}]},
         {"inputs": [{"name": "x", "dtype": "float32", "shape": [1], "gains": {"stiffness": "high"}}]},
+        {"inputs": [{"name": "x", "dtype": "float32", "shape": [1], "source": "encoder"}]},
         {"provenance": {"git": {"commit": "abc"}}},
         {"provenance": {"opset": 0}},
         {"trace": {"ticks": 0, "inputs": {}, "outputs": {}, "tolerance": 1}},
@@ -160,7 +162,22 @@ def test_the_digest_is_at_the_end_of_the_document() -> None:
 # -- any change of a document ---------------------------------------------------------------------------------
 
 NAMES_OF_FIELDS = sorted({field.name for part in (Contract, *PARTS.values()) for field in dataclasses.fields(part)})
-TEXTS = ["", "a", "1", "1.7", "2.0", "float32", ">f4", "object", "U3", "batch", "AAAAAA==", NO_DIGEST, NO_DIGEST + "\n"]
+TEXTS = [
+    "",
+    "a",
+    "measured",
+    "1",
+    "1.7",
+    "2.0",
+    "float32",
+    ">f4",
+    "object",
+    "U3",
+    "batch",
+    "AAAAAA==",
+    NO_DIGEST,
+    NO_DIGEST + "\n",
+]
 NUMBERS = [0, 1, -1, 2, 4, 0.5, 1.0, -1.5, 1e308, 10**400, 2**63, float("nan"), float("inf")]
 FORMS = [
     [0, 1],
@@ -194,6 +211,7 @@ def everything() -> dict[str, Any]:
         "kind": "k",
         "unit": "rad",
         "frame": "base",
+        "source": "measured",
     }
     port |= {"names": ["a", "b"], "limits": [[0, 1], [None, 2]], "gains": {"stiffness": [1, 2]}, "finite": False}
     stored["inputs"].append(port)

@@ -59,6 +59,28 @@ def test_outputs_and_their_groups_say_what_they_are_left_with_on_a_stop() -> Non
         with_semantics(target, {"g.pos": {"on_stop": "zero"}}, is_output=False)
 
 
+def test_inputs_and_their_groups_say_where_a_robot_has_them_from() -> None:
+    def source(metadata: dict[str, Any], **options: Any) -> str | None:
+        return with_semantics(Port("g.pos", "float32", (1, 2)), metadata, **options).source
+
+    of_group, own = {"g": {"source": "measured"}}, {"g.pos": {"source": "simulator"}}
+    assert source({}, is_output=False) is None
+    assert source(own, is_output=False) == source(own | of_group, is_output=False) == "simulator"
+    assert source(of_group, is_output=False) == "measured"
+    assert source(of_group, is_output=True) is None
+    with pytest.raises(MetadataError, match=r"The Output 'g\.pos' has source in its metadata\. Only Inputs take it"):
+        source(own, is_output=True)
+    expected = r"'g\.pos' must have one of 'measured', 'estimated', 'simulator' under 'source', got 'encoder'"
+    for name in ("g", "g.pos"):
+        with pytest.raises(MetadataError, match=expected):
+            source({name: {"source": "encoder"}}, is_output=False)
+
+
+def test_names_of_inputs_do_not_tell_their_source() -> None:
+    for name in ("obj.robot.joints.pos", "sensor.ray_caster.front.height"):
+        assert with_semantics(Port(name, "float32", (1, 3)), {}, is_output=False).source is None
+
+
 def test_a_group_speaks_for_its_ports_where_they_say_nothing_and_it_fits() -> None:
     metadata = {"robot": {"frame": "base", "joint_names": ["a", "b"]}, "robot.arm": {"names": ["x", "y", "z"]}}
     arm = with_semantics(Port("robot.arm.pos", "float32", (1, 3)), metadata)

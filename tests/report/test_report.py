@@ -18,7 +18,7 @@ from exploy.report.gather import from_environment, from_trace
 from exploy.report.page import render, write
 from exploy.report.plots import plots
 from tests.support.factories import forgetful_robot, robot
-from tests.support.files import reciprocal_file, robot_file
+from tests.support.files import file_of_robot_in_simulation, reciprocal_file, robot_file
 from tests.support.files import write as write_file
 
 BROWSER = next(
@@ -109,6 +109,16 @@ def test_everything_is_in_the_page_and_it_is_small(good: Content) -> None:
     links.feed(page)
     assert links.found == []
     assert len(page.encode()) < MAX_BYTES
+
+
+def test_what_a_robot_cannot_have_is_said_at_the_top_and_in_the_table(good: Content, tmp_path: Path) -> None:
+    page = render(from_trace(write_file(file_of_robot_in_simulation(), tmp_path)))
+    top, _, rest = page.partition("</section>")
+    assert '<p class="warning">A robot cannot have joints.pos: only a simulator knows it.</p>' in top
+    assert "<p>An estimator must give joints.vel: a robot does not measure it.</p>" in top
+    assert "<th>source</th>" in rest and '<td class="warning">simulator</td>' in rest and "<td>estimated</td>" in rest
+    untold = render(good).partition('<script type="module">')[0]
+    assert "<th>source</th>" not in untold and "A robot" not in untold
 
 
 def test_names_of_users_are_text_and_never_code(good: Content) -> None:

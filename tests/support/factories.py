@@ -5,12 +5,17 @@ import torch
 from exploy.exporter.core.components import Input
 from exploy.exporter.core.context_manager import ContextManager
 from tests.support.environments import make_actor
-from tests.support.robot import Robot
+from tests.support.robot import Robot, RobotInSimulation
 
 
 def robot():
     """The robot with everything registered."""
     return Robot(), make_actor(13, 3)
+
+
+def robot_in_simulation():
+    """The robot with inputs that it cannot have."""
+    return RobotInSimulation(), make_actor(13, 3)
 
 
 def other_robot():

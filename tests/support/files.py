@@ -17,7 +17,7 @@ from exploy.demo.policy import load_trained_actor
 from exploy.exporter.core.exporter import export_environment_as_onnx
 from exploy.runtime.onnx.file import seal
 from tests.support.environments import make_actor
-from tests.support.robot import Robot
+from tests.support.robot import Robot, RobotInSimulation
 
 OPSET, IR_VERSION = 20, 10
 
@@ -32,6 +32,12 @@ def exported(env: Any, actor: Any, **options: Any) -> bytes:
 def robot_file() -> bytes:
     """The robot with named joints."""
     return exported(Robot(), make_actor(13, 3))
+
+
+@functools.cache
+def file_of_robot_in_simulation() -> bytes:
+    """The same robot with inputs that it cannot have."""
+    return exported(RobotInSimulation(), make_actor(13, 3))
 
 
 @functools.cache

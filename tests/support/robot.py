@@ -1,5 +1,8 @@
 """A small robot with named joints, limits and gains, whose actuators are some of its joints in another order."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 
 from exploy.exporter.core.components import Group, Input, Memory, Output
@@ -17,6 +20,7 @@ class Robot(TestEnvironment):
 
     num_actions = 3
     num_observations = 13
+    sources: Mapping[str, str] = {}  # where inputs come from on a robot, by their short names
 
     def __init__(self, decimation: int = 4, reset_every: int = 37):
         super().__init__(decimation, reset_every)
@@ -31,14 +35,18 @@ class Robot(TestEnvironment):
             Group(
                 "joints",
                 [
-                    Input("pos", lambda: self.pos, metadata={"unit": "rad", "limits": limits}),
-                    Input("vel", lambda: self.vel, metadata={"unit": "rad/s", "kind": "joint_velocity"}),
+                    Input("pos", lambda: self.pos, metadata=self._told("pos", unit="rad", limits=limits)),
+                    Input("vel", lambda: self.vel, metadata=self._told("vel", unit="rad/s", kind="joint_velocity")),
                 ],
                 metadata={"joint_names": JOINTS},
             )
         )
         manager.add_component(
-            Input("cmd", lambda: self.command, metadata={"ranges": {"forward": [-1.0, 1.0], "turn": [-2.0, 2.0]}})
+            Input(
+                "cmd",
+                lambda: self.command,
+                metadata=self._told("cmd", ranges={"forward": [-1.0, 1.0], "turn": [-2.0, 2.0]}),
+            )
         )
         manager.add_component(
             Output(
@@ -54,6 +62,9 @@ class Robot(TestEnvironment):
             )
         )
         manager.add_components([Memory("last", lambda: self.last), Memory("filtered", lambda: self.filtered)])
+
+    def _told(self, name: str, **metadata: Any) -> dict[str, Any]:
+        return metadata | ({"source": self.sources[name]} if name in self.sources else {})
 
     def observe(self) -> torch.Tensor:
         return torch.cat([self.pos, self.vel, self.command, self.last], dim=-1)
@@ -78,3 +89,9 @@ class Robot(TestEnvironment):
 
     def metadata(self):
         return {"env_name": "Robot", "sim_dt": SIM_DT}
+
+
+class RobotInSimulation(Robot):
+    """The same robot; its velocities are estimated, and its positions are known by the simulator alone."""
+
+    sources: Mapping[str, str] = {"pos": "simulator", "vel": "estimated"}

@@ -13,7 +13,7 @@ from exploy.cli.console import output
 from exploy.cli.exit_codes import FOUND, INCOMPLETE
 from exploy.cli.factory import TaskOptions
 from exploy.cli.initial_memory import parse
-from exploy.cli.inspect import ports_table
+from exploy.cli.inspect import print_ports
 from exploy.contract.formatting import format_rates
 from exploy.errors import OutputPathError, UnregisteredStateError
 from exploy.runtime.model_file import ModelFile
@@ -64,6 +64,6 @@ def run(name: str, task: TaskOptions, target: Path, initial_memory: Sequence[str
 def print_file(console: Console, path: Path, verified: str) -> None:
     """Print the ports of a new file, and how it was verified."""
     file = ModelFile.parse(path.read_bytes(), str(path))  # made here, so it needs no signature
-    console.print(ports_table(file.contract))
+    print_ports(console, file.contract)
     made = f"{path} ({len(file.data) / 1024:.1f} KiB): {format_rates(file.contract)}"
     console.print(for_rich(f"{made}; {verified}"), highlight=False, soft_wrap=True)

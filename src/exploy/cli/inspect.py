@@ -20,6 +20,7 @@ from exploy.contract.formatting import (
     format_terms,
     format_values,
 )
+from exploy.contract.sources import source_notes
 from exploy.runtime.model_file import ModelFile
 from exploy.text import for_rich
 
@@ -38,7 +39,7 @@ def run(path: Path, as_json: bool) -> None:
     else:
         console = output()
         _print_head(console, path, file, signer)
-        console.print(ports_table(file.contract))
+        print_ports(console, file.contract)
         _print_rest(console, file.contract)
     if signer.misfit is not None:
         raise typer.Exit(FOUND)
@@ -87,10 +88,17 @@ def _print_head(console: Console, path: Path, file: ModelFile, signer: Signer) -
     console.print(table)
 
 
-def ports_table(contract: Contract) -> Table:
-    """Table of all ports except the ports of memories."""
+def print_ports(console: Console, contract: Contract) -> None:
+    """Print all ports except those of memories, and which inputs a robot does not measure, if the file tells that."""
+    console.print(_ports_table(contract))
+    for note in source_notes(contract.inputs).values():
+        console.print(for_rich(note), highlight=False, soft_wrap=True)
+
+
+def _ports_table(contract: Contract) -> Table:
     memories = {name for memory in contract.memories for name in (memory.input, memory.output)}
-    table = Table("", "port", "type", "shape", "kind", "unit", "elements")
+    column = ("source",) if contract.has_sources else ()
+    table = Table("", "port", "type", "shape", "kind", "unit", *column, "elements")
     for direction, ports in (("in", contract.inputs), ("out", contract.outputs)):
         for port in ports:
             if port.name not in memories:
@@ -101,6 +109,7 @@ def ports_table(contract: Contract) -> Table:
                     for_rich(format_shape(port)),
                     for_rich(port.kind or ""),
                     for_rich(port.unit or ""),
+                    *((port.source or "",) if contract.has_sources else ()),
                     for_rich(format_elements(port)),
                 )
     return table

@@ -103,6 +103,11 @@ class Contract(Part):
         """The outputs with observations: `obs`, or one for each group."""
         return tuple(port.name for port in self.outputs if port.kind == PortKind.OBSERVATIONS)
 
+    @property
+    def has_sources(self) -> bool:
+        """Whether it is told of any input where a robot has it from."""
+        return any(port.source is not None for port in self.inputs)
+
     def element_names(self, port: Port) -> tuple[str, ...]:
         """Return the names of the elements of a port along its last dimension; empty if there are none."""
         if port.names is not None:
@@ -110,11 +115,12 @@ class Contract(Part):
         return self.observation_names if port.kind == PortKind.OBSERVATIONS else ()
 
     def check(self) -> None:
-        """Check that ports and memories can be told apart, that a controller can hold them, and who has `on_stop`.
+        """Check that ports and memories can be told apart, that a controller can hold them, and who has what.
 
         Raises:
             ValueError: If two inputs, outputs or memories have the same name, two memories use one port, there are too
-                many ports or too large ones, or a port that is no output for the robot has `on_stop`.
+                many ports or too large ones, a port that is no output for the robot has `on_stop`, or one that is no
+                input from the robot has `source`.
         """
         ports = (*self.inputs, *self.outputs)
         for what, names in (
@@ -134,14 +140,19 @@ class Contract(Part):
         for port in (*self.inputs, *(port for port in self.outputs if port.name in fed_back)):
             if port.on_stop is not None:
                 raise ValueError(f"{port.name!r} has on_stop, but is not an output for the robot")
+        read_back = {memory.input for memory in self.memories}
+        for port in (*self.outputs, *(port for port in self.inputs if port.name in read_back)):
+            if port.source is not None:
+                raise ValueError(f"{port.name!r} has source, but is not an input from the robot")
 
     def __str__(self) -> str:
         rows = [("in", port) for port in self.inputs] + [("out", port) for port in self.outputs]
-        table = Table("", "port", "type", "shape", "kind", "unit", "elements")
+        column = ("source",) if self.has_sources else ()
+        table = Table("", "port", "type", "shape", "kind", "unit", *column, "elements")
         for direction, port in rows:
             shape = " x ".join(map(str, port.shape)) or "scalar"
-            names = ", ".join(port.names or ())
-            table.rows.append((direction, port.name, port.dtype, shape, port.kind or "", port.unit or "", names))
+            told = (port.kind or "", port.unit or "", *((port.source or "",) if self.has_sources else ()))
+            table.rows.append((direction, port.name, port.dtype, shape, *told, ", ".join(port.names or ())))
         rate = f"{self.hz:g} Hz" if self.hz is not None else "an unknown rate"
         steps = f"policy every {self.decimation} ticks" if self.decimation > 1 else "one rate"
         kept = f"{len(self.memories)} memories, {len(self.frozen)} frozen tensors"

@@ -46,6 +46,16 @@ class PortKind:
     FILLED_BY_THE_CONTROLLER = (STEP_COUNT, MEMORY, IS_INIT)
 
 
+class InputSource:
+    """Where an input comes from on a robot."""
+
+    MEASURED = "measured"
+    ESTIMATED = "estimated"
+    SIMULATOR = "simulator"
+
+    ALL = (MEASURED, ESTIMATED, SIMULATOR)
+
+
 @dataclass(frozen=True)
 class Port(Part):
     """A named input or output tensor of the file.
@@ -66,6 +76,8 @@ class Port(Part):
         finite: False if the port may have non-finite values, such as those of a range sensor; true if missing.
         on_stop: What an output is left with when the robot is stopped: "hold" for its last value, "zero", one number
             for all elements, or one number per element along the last dimension. If missing, kind and unit decide.
+        source: Where an input comes from on a robot. measured: a sensor gives it. estimated: an estimator must compute
+            it. simulator: only a simulator knows it, so that a robot cannot have it. Missing if that is not told.
         unknown: Fields that this version does not know.
     """
 
@@ -80,6 +92,7 @@ class Port(Part):
     gains: Mapping[str, tuple[float, ...]] | None = None
     finite: bool = True
     on_stop: OnStop | None = None
+    source: Annotated[str, one_of(*InputSource.ALL)] | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def fixed_shape(self, sizes: Mapping[str, int] | None = None) -> tuple[int, ...]:

@@ -87,7 +87,7 @@ class _Definitions:
         found = [self._form(form) for form in forms if form is not type(None)]
         if type(None) not in forms:
             return {"anyOf": found}
-        if len(found) == 1 and "type" in found[0]:
+        if len(found) == 1 and "type" in found[0] and "enum" not in found[0]:
             return found[0] | {"type": [found[0]["type"], "null"]}
         return {"anyOf": [*found, {"type": "null"}]}
 

@@ -77,8 +77,13 @@ def _port(value: Tensor, env: ExportableEnvironment, program: Program, *, is_out
     port = Port(value.name, value.dtype, value.shape, own_kinds.get(value.name), finite=is_finite)
     if port.kind is not None:
         return port
+    return with_semantics(port, described_components(env), is_output=is_output)
+
+
+def described_components(env: ExportableEnvironment) -> dict[str, Any]:
+    """The metadata of components, groups and prefixes of names, with those that the environment gives."""
     described = {name: item for name, item in validated_metadata(env).items() if isinstance(item, dict)}
-    return with_semantics(port, described | env.context_manager().metadata, is_output=is_output)
+    return described | env.context_manager().metadata
 
 
 def with_given_on_stop(outputs: Sequence[Port], on_stop: Mapping[str, Any] | None) -> tuple[Port, ...]:

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from exploy.contract import Port, PortKind
+from exploy.contract import InputSource, Port, PortKind
 from exploy.contract.on_stop import OnStopValue, validated_on_stop
 from exploy.errors import MetadataError
 
 _GAINS = ("stiffness", "damping")
 _LISTED = ("names", *_GAINS)  # lists with one item for each element
 _ON_STOP = "on_stop"
+_SOURCE = "source"
 _OWN_KINDS = (PortKind.STEP_COUNT, PortKind.MEMORY, PortKind.OBSERVATIONS, PortKind.ACTIONS)
 _WORD = r"[a-zA-Z0-9_]+"
 _KINDS = {
@@ -42,7 +43,7 @@ def with_semantics(port: Port, metadata: Mapping[str, Any], *, is_output: bool =
     Args:
         port: The port, with name, dtype and shape.
         metadata: All metadata, by the name of the component, group or prefix.
-        is_output: Whether it is the port of an Output. Only these have stop values.
+        is_output: Whether it is the port of an Output. Only these have stop values, and only Inputs have a source.
 
     Raises:
         MetadataError: If the metadata of the component does not fit the port, or the metadata of a group is invalid.
@@ -54,10 +55,14 @@ def with_semantics(port: Port, metadata: Mapping[str, Any], *, is_output: bool =
     on_stop = own.get(_ON_STOP)
     if on_stop is not None and not is_output:
         raise MetadataError(f"The Input {port.name!r} has on_stop in its metadata. Only Outputs take it. Remove it.")
+    source = own.get(_SOURCE)
+    if source is not None and is_output:
+        raise MetadataError(f"The Output {port.name!r} has source in its metadata. Only Inputs take it. Remove it.")
     for group in _groups_of(port.name, metadata, width):
         offered_stop = group.get(_ON_STOP)
         if on_stop is None and (not isinstance(offered_stop, list | tuple) or len(offered_stop) == width):
             on_stop = offered_stop
+        source = group.get(_SOURCE) if source is None else source
         fitting = {key: value for key, value in group.items() if key not in _LISTED or _fits(value, width)}
         offered = _read(port, {key: value for key, value in fitting.items() if key != "limits"}, width)
         gains = {**(offered["gains"] or {}), **(found["gains"] or {})} or None
@@ -67,7 +72,9 @@ def with_semantics(port: Port, metadata: Mapping[str, Any], *, is_output: bool =
     if not isinstance(finite, bool):
         raise _refusal(port, "finite", "True or False", finite)
     port = dataclasses.replace(port, **found, finite=finite)
-    return dataclasses.replace(port, on_stop=_validated_on_stop(port, on_stop)) if is_output else port
+    if is_output:
+        return dataclasses.replace(port, on_stop=_validated_on_stop(port, on_stop))
+    return dataclasses.replace(port, source=_validated_source(port, source))
 
 
 def _read(port: Port, described: dict[str, Any], width: Any) -> dict[str, Any]:
@@ -159,6 +166,14 @@ def _validated_on_stop(port: Port, on_stop: Any) -> OnStopValue | None:
         return validated_on_stop(on_stop, np.dtype(port.dtype), port.shape, port.limits)
     except ValueError as error:
         raise MetadataError(f"The metadata of {port.name!r}: {error}.") from None
+
+
+def _validated_source(port: Port, source: Any) -> str | None:
+    if source is None:
+        return None
+    if not isinstance(source, str) or source not in InputSource.ALL:
+        raise _refusal(port, _SOURCE, f"one of {', '.join(map(repr, InputSource.ALL))}", source)
+    return source
 
 
 def as_plain(value: Any) -> Any:

@@ -36,6 +36,9 @@ class FindingKind(StrEnum):
     DETACHED = "detached"
     CONSTANT_OUTPUT = "constant output"
     NOT_OBSERVED = "not observed"
+    SIMULATOR_ONLY = "simulator only"
+    NEEDS_ESTIMATOR = "needs an estimator"
+    UNKNOWN_SOURCE = "unknown source"
     UNUSED = "unused"
     FROZEN = "frozen"
     CARRIED = "carried"
@@ -54,6 +57,9 @@ class FindingKind(StrEnum):
 
 
 _INFOS = (
+    FindingKind.SIMULATOR_ONLY,
+    FindingKind.NEEDS_ESTIMATOR,
+    FindingKind.UNKNOWN_SOURCE,
     FindingKind.UNUSED,
     FindingKind.FROZEN,
     FindingKind.CARRIED,

@@ -11,6 +11,7 @@ import numpy as np
 from exploy.atomic_write import replacing
 from exploy.contract import Contract, PortKind
 from exploy.contract.formatting import format_elements, format_rates, format_shape, format_values
+from exploy.contract.sources import source_notes
 from exploy.diagnosis.diagnosis import short_place
 from exploy.errors import OutputPathError, ViewError
 from exploy.report.content import Content
@@ -56,6 +57,7 @@ def render(content: Content) -> str:
         shape=format_shape,
         short_place=short_place,
         ports=[(direction, port) for direction, port in ports if port.name not in memories],
+        source_notes=source_notes(contract.inputs),
         tone=_tone(content),
         values=format_values,
         worst=max(content.outputs, key=lambda output: float(output.errors.max()), default=None),

@@ -12,7 +12,7 @@ from exploy.contract.formatting import format_terms
 from exploy.runtime.controller import Controller
 from exploy.runtime.selftest import run_ticks
 
-_PORT_FIELDS = ("dtype", "shape", "kind", "unit", "frame", "limits", "gains", "finite", "on_stop")
+_PORT_FIELDS = ("dtype", "shape", "kind", "unit", "frame", "limits", "gains", "finite", "on_stop", "source")
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class FileDiff:
     """All differences between two files.
 
     Args:
-        interface: Ports, element names and their order, gains, limits, stop values, rates. The robot must be adapted to
-            these.
+        interface: Ports, element names and their order, gains, limits, stop values, sources of inputs, rates. The
+            robot must be adapted to these.
         other: Memories, constants, observations, provenance.
         behaviour: For each trace, the largest difference of each output; None if the files cannot be compared.
     """
