@@ -10,6 +10,8 @@ from mjlab.envs.mdp.actions import RelativeJointPositionActionCfg
 
 import exploy
 from exploy.contract import Contract
+from exploy.contract.sources import source_notes
+from exploy.diagnosis.finding import FindingKind
 from exploy.runtime import Controller
 from exploy.simulators.mjlab import MjlabEnvironment
 from tests.support.mjlab_exports import CART_POLE, G1, OTHERS, make_task
@@ -165,6 +167,29 @@ def test_ports_have_units_frames_and_limits(g1: Exported) -> None:
     low, high = g1[0].env.sim.mj_model.joint("robot/left_knee_joint").range
     found = limits[list(g1[0].env.scene["robot"].joint_names).index("left_knee_joint")]
     assert found[0] < low and high < found[1]
+
+
+def test_the_file_of_the_g1_tells_what_the_robot_measures(g1: Exported) -> None:
+    contract = contract_of(g1[2])
+    assert {port.name: port.source for port in contract.inputs if port.name in G1_INPUTS} == {
+        "obj.robot.joints.pos": "measured",
+        "obj.robot.joints.vel": "measured",
+        "obj.robot.pelvis.w_Q_b": "measured",
+        "sensor.imu.imu_in_pelvis.lin_vel_b_rt_w_in_b": "estimated",
+        "sensor.imu.imu_in_pelvis.ang_vel_b_rt_w_in_b": "measured",
+        "cmd.se2_velocity.twist": None,
+    }
+    notes = list(source_notes(contract.inputs).values())
+    estimated = "sensor.imu.imu_in_pelvis.lin_vel_b_rt_w_in_b"
+    assert notes == [f"An estimator must give {estimated}: a robot does not measure it."]
+
+
+@pytest.mark.expensive
+def test_a_check_on_rough_terrain_names_the_heights_that_a_robot_cannot_have(tmp_path: Path) -> None:
+    diagnosis = exploy.check_environment(*make_task("Mjlab-Velocity-Rough-Unitree-G1", tmp_path), 3, lower=False)
+    found = {item.kind: item.tensor for item in diagnosis.findings}
+    assert found[FindingKind.SIMULATOR_ONLY] == "sensor.ray_caster.terrain_scan.height"
+    assert FindingKind.UNKNOWN_SOURCE not in found
 
 
 # -- what is missing is found ----------------------------------------------------------------------------------------

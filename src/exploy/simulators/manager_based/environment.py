@@ -17,6 +17,7 @@ from exploy.environment.exportable_environment import ExportableEnvironment, Obs
 from exploy.environment.observations import observation_ports
 from exploy.environment.substitutes import Substitute
 from exploy.errors import InvalidEnvironmentError
+from exploy.simulators.manager_based.input_sources import with_sources
 from exploy.simulators.manager_based.interface_names import is_known_to_robots
 from exploy.simulators.manager_based.memories import action_memories, buffer_memories, modifier_memories
 from exploy.simulators.manager_based.motors import Motors
@@ -206,8 +207,9 @@ class ManagerBasedEnvironment(ExportableEnvironment):
     # -- registration ------------------------------------------------------------------------------------------------
 
     def _register(self) -> None:
+        manager = self.context_manager()
         motors = self._motors.ports() if self._motors is not None else ()
-        manager, offered = self.context_manager(), [*self.robot_ports(), *self._memories(), *motors]
+        offered = with_sources([*self.robot_ports(), *self._memories(), *motors], self.base_names())
         for name in self._neutral:
             manager.add_constant(name, partial(self._neutral.__getitem__, name))
         used, substitutes = self._try(offered)

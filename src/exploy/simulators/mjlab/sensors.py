@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from exploy.contract import InputSource
 from exploy.environment.components import Input
 from exploy.live.geometry import Geometry
 from exploy.simulators.manager_based.interface_names import name_part
@@ -19,6 +20,17 @@ _OF_IMUS: dict[int, tuple[str, dict[str, Any]]] = {
     _VELOCIMETER: ("lin_vel_b_rt_w_in_b", {"unit": "m/s"}),
     _GYRO: ("ang_vel_b_rt_w_in_b", {"unit": "rad/s"}),
     _FRAME_QUATERNION: ("w_Q_b", {"names": ["w", "x", "y", "z"]}),
+}
+_SOURCES = {  # numbers of mujoco.mjtSensor; those that IMUs have are told by their names
+    **dict.fromkeys((0, 1), InputSource.MEASURED),  # touch, accelerometer
+    _VELOCIMETER: InputSource.ESTIMATED,
+    **dict.fromkeys(range(3, 8), InputSource.MEASURED),  # gyro, force, torque, magnetometer, rangefinder
+    **dict.fromkeys(range(9, 15), InputSource.MEASURED),  # positions and velocities of joints, tendons, actuators
+    **dict.fromkeys(range(15, 18), InputSource.ESTIMATED),  # forces of actuators
+    **dict.fromkeys((18, 19), InputSource.MEASURED),  # orientations and velocities of ball joints
+    **dict.fromkeys(range(26, 38), InputSource.ESTIMATED),  # frames, and centres of mass of subtrees
+    **dict.fromkeys((43, 44), InputSource.SIMULATOR),  # energies
+    46: InputSource.MEASURED,  # tactile
 }
 
 
@@ -42,7 +54,8 @@ def sensor_ports(env: Any, groups: Collection[str]) -> Iterator[RobotPort]:
 def _plain(name: str, sensor: Any, model: Any, taken: set[str]) -> Iterator[RobotPort]:
     """A sensor of MuJoCo; those that IMUs have are called after the site that they are at."""
     index = model.sensor(sensor._name).id
-    kind, metadata = _OF_IMUS.get(int(model.sensor_type[index]), ("", {}))
+    number = int(model.sensor_type[index])
+    kind, metadata = _OF_IMUS.get(number, ("", {}))
     is_at_site = int(model.sensor_objtype[index]) == _SITE
     has_reference = int(model.sensor_reftype[index]) != _UNKNOWN_OBJECT
     port = f"sensor.{name_part(name)}"
@@ -51,6 +64,8 @@ def _plain(name: str, sensor: Any, model: Any, taken: set[str]) -> Iterator[Robo
         offered = f"sensor.imu.{name_part(site)}.{kind}"
         port = offered if offered not in taken else f"sensor.imu.{name_part(name)}.{kind}"
         metadata = {**metadata, "frame": site if kind != "w_Q_b" else "world"}
+    elif number in _SOURCES:
+        metadata = {**metadata, "source": _SOURCES[number]}
     yield RobotPort(Input, port, fetch=lambda: sensor.data, metadata=metadata)
 
 
