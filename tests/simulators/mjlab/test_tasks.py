@@ -14,6 +14,7 @@ from exploy.contract.sources import source_notes
 from exploy.diagnosis.finding import FindingKind
 from exploy.runtime import Controller
 from exploy.simulators.mjlab import MjlabEnvironment
+from exploy.simulators.mjlab.sensors import sensor_ports
 from tests.support.mjlab_exports import CART_POLE, G1, OTHERS, make_task
 from tests.support.simulator_exports import Exported, assert_agrees, assert_first_tick_agrees
 
@@ -182,6 +183,13 @@ def test_the_file_of_the_g1_tells_what_the_robot_measures(g1: Exported) -> None:
     notes = list(source_notes(contract.inputs).values())
     estimated = "sensor.imu.imu_in_pelvis.lin_vel_b_rt_w_in_b"
     assert notes == [f"An estimator must give {estimated}: a robot does not measure it."]
+
+
+def test_sensors_of_mujoco_that_no_imu_has_are_judged_by_their_type(g1: Exported) -> None:
+    told = {port.name: (port.metadata or {}).get("source") for port in sensor_ports(g1[0].env, ("actor",))}
+    assert told["sensor.robot_imu_lin_acc"] == "measured"
+    assert told["sensor.robot_root_angmom"] == "estimated"
+    assert told["sensor.self_collision_pelvis_found"] is None
 
 
 @pytest.mark.expensive
