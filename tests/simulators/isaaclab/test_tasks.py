@@ -78,6 +78,17 @@ def test_ports_have_units_frames_and_limits(flat: Exported) -> None:
     assert limits[0][0] < low < high < limits[0][1]
 
 
+def test_the_file_of_anymal_tells_what_the_robot_measures(flat: Exported) -> None:
+    assert {port.name: port.source for port in contract_of(flat[2]).inputs if port.name in PATHS} == {
+        "obj.robot.base.w_Q_b": "measured",
+        "obj.robot.base.lin_vel_b_rt_w_in_b": "estimated",
+        "obj.robot.base.ang_vel_b_rt_w_in_b": "measured",
+        "obj.robot.joints.pos": "measured",
+        "obj.robot.joints.vel": "measured",
+        "cmd.se2_velocity.base_velocity": None,
+    }
+
+
 def test_the_orientation_has_w_first(flat: Exported) -> None:
     env = flat[0]
     env.reset()
