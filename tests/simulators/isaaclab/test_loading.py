@@ -15,8 +15,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of Isaac Lab, Newton and Wa
 
 @pytest.mark.expensive
 def test_several_robots_are_refused(tmp_path: Path) -> None:
-    made = task_made(CART_POLE, tmp_path, **{"scene.num_envs": 2})
-    with pytest.raises(InvalidEnvironmentError, match=r"has 2.*cfg\.scene\.num_envs = 1"), made:
+    settings: dict[str, Any] = {"scene.num_envs": 2}
+    expected = r"has 2.*cfg\.scene\.num_envs = 1"
+    with pytest.raises(InvalidEnvironmentError, match=expected), task_made(CART_POLE, tmp_path, **settings):
         pass
 
 

@@ -11,7 +11,7 @@ from tests.support.environments import TestEnvironment, make_actor
 
 
 class Robot(TestEnvironment):
-    """Reads the poses of all bodies, and uses those of one. Its filter keeps two numbers, of which one is used, and a gain."""
+    """Reads the poses of all bodies, and uses those of one. Its filter has two numbers, one of them unused, and a gain."""
 
     num_observations = 4
 
