@@ -11,7 +11,7 @@ from tests.support.environments import TestEnvironment, make_actor
 
 
 class Robot(TestEnvironment):
-    """Reads the poses of all bodies, and uses those of one. Its filter has two numbers, one of them unused, and a gain."""
+    """Reads the poses of all bodies, and uses those of one. Its filter has a gain and two numbers, one unused."""
 
     num_observations = 4
 
