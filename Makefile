@@ -6,7 +6,7 @@ DIST := worksteal
 CODE := src tests benchmarks examples tools
 INSTALL := $(BIN)/python -m pip install --constraint requirements/constraints.txt
 
-.PHONY: demo test test-expensive test-mjlab test-isaaclab check format bench clean
+.PHONY: demo test test-expensive test-mjlab test-isaaclab check format bench bench-mjlab clean
 
 demo: $(VENV)/.demo
 	$(BIN)/exploy demo
@@ -38,6 +38,9 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.loop
 	$(BIN)/python -m benchmarks.command_line
 	$(BIN)/python -m benchmarks.backends
+
+bench-mjlab: $(VENV)-mjlab/.ready
+	WANDB_MODE=disabled MUJOCO_GL=disable $(VENV)-mjlab/bin/python -m benchmarks.mjlab_export
 
 $(VENV)/.demo: pyproject.toml requirements/constraints.txt
 	@echo "Installing exploy with what the demo needs (torch, onnx, a page for the report) into $(VENV)"

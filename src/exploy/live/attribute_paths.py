@@ -57,10 +57,9 @@ class PathIndex:
 
     def find(self, geometry: Geometry) -> NamedMemory | None:
         """The named tensor at this location, else the smallest named tensor that contains it, else None."""
-        around = [
-            named for named in self._named if named.bounds[0] <= geometry.start and geometry.stop <= named.bounds[1]
-        ]
-        if not around or geometry.start == geometry.stop:
+        start, stop = geometry.start, geometry.stop
+        around = [named for named in self._named if named.bounds[0] <= start and stop <= named.bounds[1]]
+        if not around or start == stop:
             return None
         usable = [named for named in around if can_be_followed(named.attr_path)]
         return min(

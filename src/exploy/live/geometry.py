@@ -4,6 +4,7 @@ Memory is compared by address, not by tensor or storage identity, because functi
 new storage for the same memory at every call.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -60,7 +61,7 @@ class Geometry:
     @property
     def numel(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def start(self) -> int:

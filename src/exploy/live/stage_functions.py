@@ -53,9 +53,11 @@ def functions_of_stages(
         Exception: Whatever the stages raise.
     """
     found = {name: _callers(stage, methods.get(name)) for name, stage in stages.items()}
-    for name, callers in found.items():
-        if callers.codes and not callers.of_all:
-            callers.codes.update(_called_by_name(stages[name], list(callers.codes), kinds))
+    unclear = {name: callers for name, callers in found.items() if callers.codes and not callers.of_all}
+    known = functions_with(code for callers in unclear.values() for code in callers.codes)
+    for name, callers in unclear.items():
+        functions = [item for item in known if item.__code__ in callers.codes]
+        callers.codes.update(_called_by_name(stages[name], functions, kinds))
     restart()
     candidates = {
         name: [
@@ -122,19 +124,18 @@ def _callers(stage: Callable[[], object], method: object) -> _Found:
 
 
 def _called_by_name(
-    stage: Callable[[], object], codes: list[types.CodeType], kinds: Iterable[type]
+    stage: Callable[[], object], known: list[types.FunctionType], kinds: Iterable[type]
 ) -> dict[types.CodeType, None]:
     """Functions of user code that a stage calls, found by the names in the code of those that are known.
 
     Args:
         stage: Runs the stage.
-        codes: The functions that are known to be called.
+        known: The functions that are known to be called.
         kinds: Classes whose methods may be called.
     """
     methods = _methods(kinds)
-    known = functions_with(codes)
-    called: dict[types.CodeType, None] = dict.fromkeys(codes)
-    tried = set(codes)
+    called: dict[types.CodeType, None] = {}
+    tried = {function.__code__ for function in known}
     for _ in range(_MOST_CALLS_DEEP):
         candidates = {id(item): item for function in known for item in _may_call(function, methods)}
         new = [item for item in candidates.values() if item.__code__ not in tried]

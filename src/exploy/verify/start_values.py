@@ -29,7 +29,7 @@ class Resets:
         actor: The actor, which steps it.
         written_by_observations: The names of the memories that computing observations changes.
         within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
-        functions: The functions by which the environment computes observations; found here if None.
+        functions: The functions by which the environment computes observations; found when they are needed if None.
         after_step: Called after each policy step, except for one that `values()` sees end in a reset.
 
     `steps` counts the policy steps.
@@ -51,7 +51,7 @@ class Resets:
         self._written = written_by_observations
         self._within = within
         self._readers = Readers(self._read_inputs, self._read_memories, dict, dict)
-        self._functions = StepFunctions(observe=(functions or find_step_functions(env, actor)).observe)
+        self._functions = functions
 
     def values(self) -> Values | None:
         """Reset the environment and return the value of each memory before the first observations, by memory name.
@@ -64,7 +64,7 @@ class Resets:
         """
         observer = StepObserver(self._env, self._readers, lambda: None, follows_sub_steps=False)
         manager = self._env.context_manager()
-        with observer.watching(self._functions, lambda: None), gradient_mode_of(manager):
+        with observer.watching(self._watched(), lambda: None), gradient_mode_of(manager):
             return self._start(observer) if self._reset(observer) else None
 
     def step_on(self, steps: int, seconds: float = math.inf) -> None:
@@ -85,6 +85,13 @@ class Resets:
                 if done:
                     self._reset_actor()
                     observations = validated_observations(self._env, "observations_reset")
+
+    def _watched(self) -> StepFunctions:
+        """The functions that compute observations; none if neither memories nor the search for a reset need them."""
+        if has_reset(self._env) and not self._written:
+            return StepFunctions()
+        self._functions = self._functions or find_step_functions(self._env, self._actor)
+        return StepFunctions(observe=self._functions.observe)
 
     def _reset(self, observer: StepObserver) -> bool:
         if has_reset(self._env):
