@@ -1,8 +1,9 @@
 """Drive a robot in plain MuJoCo by an exported file: `python examples/mujoco_loop.py policy.onnx robot.xml`.
 
 It needs mujoco, numpy and exploy, and neither torch nor the simulator that the policy was trained in. The file says
-which joints it moves, with which gains, and how long a simulation step is. The model is the robot's own MJCF, or a scene
-with the robot in it. Joints, bodies and sites have the names that the file knows, or `ROBOT/name` as mjlab writes them.
+which joints it moves, with which gains, and how long a simulation step is. The model is the robot's own MJCF, or a
+scene with the robot in it. Its joints, bodies and sites have the names that the file knows, or `ROBOT/name` as in
+scenes of mjlab.
 
 A loop on a real robot looks like `simulate()`: read what the file needs, tick, write the targets.
 """
@@ -93,8 +94,8 @@ class MujocoRobot:
         found = {name: self._reader(name) for name in self.controller.inputs}
         if unknown := [name for name, reader in found.items() if reader is None]:
             raise RuntimeInputError(
-                f"Nothing in this model gives {', '.join(unknown)}. Check the names of bodies and sites in the MJCF, or "
-                "say in MujocoRobot._reader() where the values come from."
+                f"Nothing in this model gives {', '.join(unknown)}. Check the names of bodies and sites in the MJCF, "
+                "or say in MujocoRobot._reader() where the values come from."
             )
         return {name: reader for name, reader in found.items() if reader is not None}
 
@@ -176,7 +177,7 @@ class JointMotors:
         self._pos, self._vel, self._effort = (controller.outputs[name] for name in names)
         joints = controller.ports[names[0]].names or ()
         gains = controller.gains.get(names[0], {})
-        none = np.zeros(len(joints))
+        none = np.zeros(len(joints))  # the file tells no gains
         self._stiffness, self._damping = gains.get("stiffness", none), gains.get("damping", none)
         self._actuators = [
             set_up_motor(spec, find(spec.joints, joint, robot).name, stiffness, damping)
@@ -190,12 +191,11 @@ class JointMotors:
 
 
 def set_up_motor(spec: Any, joint: str, stiffness: float, damping: float) -> Any:
-    """Give a joint one actuator with these gains: the one that the model has there, or a new one."""
-    trntype, auto = mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtLimited.mjLIMITED_AUTO
-    motor, *others = [item for item in spec.actuators if item.trntype == trntype and item.target == joint] or [
-        spec.add_actuator(name=f"{joint}_motor", target=joint, trntype=trntype)
-    ]
-    for other in others:  # such as a <velocity> beside a <position>
+    """Give a joint one actuator with these gains: the first that the model has there, or a new one."""
+    of_joint = mujoco.mjtTrn.mjTRN_JOINT
+    present = [item for item in spec.actuators if item.trntype == of_joint and item.target == joint]
+    motor = present[0] if present else spec.add_actuator(name=f"{joint}_motor", target=joint, trntype=of_joint)
+    for other in present[1:]:  # such as a <velocity> beside a <position>
         spec.delete(other)
     for key in spec.keys:
         key.ctrl = []  # of the actuators that were there before
@@ -206,15 +206,20 @@ def set_up_motor(spec: Any, joint: str, stiffness: float, damping: float) -> Any
             f"The actuator {motor.name!r} has dynamics of its own, or a gear between the joint and the gains of the "
             "file. Replace it by a <motor> without them."
         )
-    was_force = motor.biastype == mujoco.mjtBias.mjBIAS_NONE
-    if was_force and not has_gains:
-        return motor  # efforts go to it as they are, with its gear and limits
-    if was_force and motor.forcelimited == auto and not motor.forcerange.any():
-        motor.forcerange = motor.gainprm[0] * motor.ctrlrange  # what limited its control limited its force
-    motor.ctrllimited, motor.inheritrange = mujoco.mjtLimited.mjLIMITED_FALSE, 0.0
+    if has_gains or motor.biastype != mujoco.mjtBias.mjBIAS_NONE:  # else efforts go to it as it is, gear included
+        set_gains(motor, stiffness, damping)
+    return motor
+
+
+def set_gains(motor: Any, stiffness: float, damping: float) -> None:
+    """Let an actuator exert `control - stiffness * q - damping * dq`."""
+    no, yes = mujoco.mjtLimited.mjLIMITED_FALSE, mujoco.mjtLimited.mjLIMITED_TRUE
+    is_limited_force = motor.biastype == mujoco.mjtBias.mjBIAS_NONE and motor.ctrllimited != no
+    if is_limited_force and motor.ctrlrange.any() and not motor.forcerange.any():
+        motor.forcelimited, motor.forcerange = yes, motor.gainprm[0] * motor.ctrlrange
+    motor.ctrllimited, motor.inheritrange = no, 0.0
     motor.gainprm[0], motor.biastype = 1.0, mujoco.mjtBias.mjBIAS_AFFINE
     motor.biasprm[:3] = 0.0, -stiffness, -damping
-    return motor
 
 
 # -- names -----------------------------------------------------------------------------------------------------------
@@ -237,9 +242,9 @@ def in_port(name: str) -> str:
 def bind_joints(controller: Controller, spec: Any) -> None:
     """Put the joints of inputs and outputs into the order of the model; those that it lacks are an error."""
     joints = [joint.name.rpartition("/") for joint in spec.joints]
-    for name, port in controller.ports.items():
+    for name in controller.ports:
         match name.split("."):
-            case ["obj", robot, "joints", _] | ["output", "joint_targets", robot, _] if port.names is not None:
+            case ["obj", robot, "joints", _] | ["output", "joint_targets", robot, _]:
                 controller.bind(name, [own for owner, _, own in joints if in_port(owner) in ("", robot)])
 
 

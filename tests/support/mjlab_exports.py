@@ -4,12 +4,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import exploy
 from exploy.environment.actor import ExportableActor
 from exploy.errors import SensorBiasWarning
 from exploy.simulators.mjlab import MjlabEnvironment
 from exploy.simulators.mjlab.tasks import load_task
 from tests.support.mjlab_tasks import write_motion
-from tests.support.simulator_exports import disturb_normalizers
+from tests.support.simulator_exports import Exported, disturb_normalizers
 
 CART_POLE = "Mjlab-Cartpole-Balance"
 G1 = "Mjlab-Velocity-Flat-Unitree-G1"
@@ -40,3 +41,9 @@ def make_task(task: str, folder: Path, **settings: Any) -> tuple[MjlabEnvironmen
         env, actor = load_task(task, untrained=True, settings=given)
     disturb_normalizers(actor)
     return env, actor
+
+
+def export_task(task: str, folder: Path, **settings: Any) -> Exported:
+    """A task, its actor, and its file, which is exported without a check."""
+    env, actor = make_task(task, folder, **settings)
+    return env, actor, exploy.export(env, actor, folder / "policy.onnx", strict=False).path

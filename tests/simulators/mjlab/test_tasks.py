@@ -15,25 +15,10 @@ from exploy.diagnosis.finding import FindingKind
 from exploy.runtime import Controller
 from exploy.simulators.mjlab import MjlabEnvironment
 from exploy.simulators.mjlab.sensors import sensor_ports
-from tests.support.mjlab_exports import CART_POLE, G1, OTHERS, make_task
+from tests.support.mjlab_exports import CART_POLE, G1, OTHERS, export_task, make_task
 from tests.support.simulator_exports import Exported, assert_agrees, assert_first_tick_agrees
 
 pytestmark = pytest.mark.filterwarnings("ignore:MULTICCD is enabled:UserWarning")  # of mujoco_warp, on rough terrain
-
-
-def export_task(task: str, folder: Path, **settings: Any) -> Exported:
-    env, actor = make_task(task, folder, **settings)
-    return env, actor, exploy.export(env, actor, folder / "policy.onnx", strict=False).path
-
-
-@pytest.fixture(scope="module")
-def cart_pole(tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    return export_task(CART_POLE, tmp_path_factory.mktemp("cart_pole"))
-
-
-@pytest.fixture(scope="module")
-def g1(tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    return export_task(G1, tmp_path_factory.mktemp("g1"))
 
 
 def test_the_cart_pole_agrees(cart_pole: Exported) -> None:
