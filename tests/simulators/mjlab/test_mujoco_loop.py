@@ -22,9 +22,10 @@ from exploy.environment.actor import ExportableActor
 from exploy.environment.components import Memory
 from exploy.errors import RuntimeInputError
 from exploy.runtime import Controller
-from exploy.simulators.mjlab import MjlabEnvironment
+from exploy.simulators.manager_based.environment import ManagerBasedEnvironment
 from exploy.simulators.mjlab.tasks import load_task
-from tests.support.mjlab_exports import CART_POLE, G1, Exported
+from tests.support.mjlab_exports import CART_POLE, G1
+from tests.support.simulator_exports import Exported
 from tools.mjlab_scene import write_scene
 from tools.train_mjlab_cart_pole import CHECKPOINT
 
@@ -172,7 +173,7 @@ def test_the_checkpoint_is_small() -> None:
 class Recording:
     """What mjlab has computed at each simulation step of an environment, and at which of them it was reset."""
 
-    adapter: MjlabEnvironment
+    adapter: ManagerBasedEnvironment
     positions: list[np.ndarray] = field(default_factory=list)
     velocities: list[np.ndarray] = field(default_factory=list)
     commands: list[np.ndarray] = field(default_factory=list)
