@@ -143,6 +143,13 @@ def test_targets_have_the_gains_of_the_model_in_the_order_of_joints(g1: Exported
     }
 
 
+def test_efforts_that_a_gear_multiplies_have_no_unit_but_the_gear(cart_pole: Exported) -> None:
+    (gear,) = cart_pole[0].env.sim.mj_model.actuator_gear[:, 0].tolist()
+    metadata = {item.key: item.value for item in onnx.load(cart_pole[2]).metadata_props}
+    described = json.loads(metadata["output.joint_targets.cartpole.effort"])
+    assert described["gear"] == [gear] == [10.0] and "unit" not in described
+
+
 def test_ports_have_units_frames_and_limits(g1: Exported) -> None:
     ports = {port.name: port for port in contract_of(g1[2]).inputs}
     assert ports["obj.robot.joints.pos"].unit == "rad"

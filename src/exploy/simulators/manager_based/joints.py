@@ -22,11 +22,13 @@ class Joint:
         name: Its name.
         slides: Whether it slides (m, N) or turns (rad, Nm); None if neither.
         gains: Stiffness and damping, if it has an actuator.
+        gear: What the simulator multiplies targets of effort by.
     """
 
     name: str
     slides: bool | None
     gains: tuple[float, float] | None = None
+    gear: float = 1.0
 
 
 def units(joints: Sequence[Joint], slide: str, hinge: str) -> dict[str, Any]:
@@ -79,9 +81,16 @@ def target_ports(
         ("vel", ("m/s", "rad/s"), "zero"),
         ("effort", ("N", "Nm"), "zero"),
     ):
-        of_port = {**units(actuated, *of_kind), "on_stop": on_stop}
+        described = _geared(actuated) if port == "effort" else {}
+        of_port = {**(described or units(actuated, *of_kind)), "on_stop": on_stop}
         callback = columns(fetch[port], ids, len(joints))
         yield RobotPort(Output, f"{group}.{port}", callback, None, of_port, group, metadata)
+
+
+def _geared(joints: Sequence[Joint]) -> dict[str, Any]:
+    """The gears between targets of effort and joints; they are in place of a unit, because targets are no N or Nm."""
+    gears = [joint.gear for joint in joints]
+    return {"gear": gears} if any(gear != 1.0 for gear in gears) else {}
 
 
 def effort_port(robot: str, joints: Sequence[Joint], fetch: Callable[[], torch.Tensor]) -> RobotPort:

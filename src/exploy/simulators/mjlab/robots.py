@@ -104,10 +104,11 @@ def _read(name: str, entity: Any, attribute: str, metadata: dict[str, Any]) -> R
 
 def joints_of(entity: Any, sim: Any) -> list[joints.Joint]:
     """The joints of an entity, with the gains of their actuators."""
-    gains = _gains(entity, sim)
-    found = zip(entity.joint_names, entity.indexing.joint_ids.tolist(), strict=True)
-    slides = {_SLIDE: True, _HINGE: False}
-    return [joints.Joint(name, slides.get(int(sim.mj_model.jnt_type[index])), gains.get(name)) for name, index in found]
+    gains, slides = _gains(entity, sim), {_SLIDE: True, _HINGE: False}
+    return [
+        joints.Joint(name, slides.get(int(sim.mj_model.jnt_type[index])), gains.get(name), _gear(entity, sim, name))
+        for name, index in zip(entity.joint_names, entity.indexing.joint_ids.tolist(), strict=True)
+    ]
 
 
 def _gains(entity: Any, sim: Any) -> dict[str, tuple[float, float]]:
@@ -126,8 +127,19 @@ def _gains(entity: Any, sim: Any) -> dict[str, tuple[float, float]]:
 
 def _modelled_gains(entity: Any, model: Any, joint: str) -> tuple[float, float]:
     """The gains of MuJoCo's own actuators of a joint: force = ctrl * gain - stiffness * pos - damping * vel."""
-    indices = [item.id for item in entity.spec.actuators if item.target.split("/")[-1] == joint]
-    affine = [index for index in indices if int(model.actuator_biastype[index]) == _AFFINE]
+    affine = [index for index in _actuators(entity, joint) if int(model.actuator_biastype[index]) == _AFFINE]
     stiffness = sum(-float(model.actuator_biasprm[index, 1]) for index in affine)
     damping = sum(-float(model.actuator_biasprm[index, 2]) for index in affine)
     return stiffness, damping
+
+
+def _gear(entity: Any, sim: Any, joint: str) -> float:
+    """What MuJoCo multiplies the controls of motors by that take efforts as they are."""
+    model = sim.mj_model
+    motors = [index for index in _actuators(entity, joint) if int(model.actuator_biastype[index]) != _AFFINE]
+    gears = {float(model.actuator_gear[index, 0] * model.actuator_gainprm[index, 0]) for index in motors}
+    return gears.pop() if len(gears) == 1 else 1.0
+
+
+def _actuators(entity: Any, joint: str) -> list[int]:
+    return [item.id for item in entity.spec.actuators if item.target.split("/")[-1] == joint]
