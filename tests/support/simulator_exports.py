@@ -64,6 +64,7 @@ def assert_agrees(exported: Exported, steps: int = 100) -> None:
     """The file agrees with the environment, which ended episodes meanwhile; all targets were compared."""
     env, actor, file = exported
     result = compare(env, actor, file, steps)
+    print("largest error", max(item.worst_error for item in result.tally.outputs.values()))
     assert result.tally.ok, result.tally
     assert result.steps == steps
     assert result.resets

@@ -22,7 +22,7 @@ app = typer.Typer(
 
 _FACTORY = (
     "A function without arguments that returns (environment, actor), as module:function or path.py:function; or the "
-    "task of a simulator, as mjlab:TASK."
+    "task of a simulator, as mjlab:TASK or isaaclab:TASK."
 )
 _SOURCE = f"{_FACTORY} With --from, the checkpoint of a trainer."
 _FROM = (
@@ -32,7 +32,7 @@ _FROM = (
 _ENV = "The training environment, for its spaces: a gymnasium id, or a function."
 _SET = "With --from, an argument of the library's export_policy(); with a task, a setting of its configuration."
 _POLICY: dict[str, Any] = {"rich_help_panel": "Options with --from"}
-_TASK: dict[str, Any] = {"rich_help_panel": "Options with mjlab:TASK"}
+_TASK: dict[str, Any] = {"rich_help_panel": "Options with mjlab:TASK or isaaclab:TASK"}
 PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY.ONNX", help="An exported file.")]
 Checkpoint = Annotated[
     Path | None, typer.Option("--checkpoint", metavar="MODEL.PT", help="The checkpoint of the policy.", **_TASK)
