@@ -57,7 +57,8 @@ def load(name: str, task: TaskOptions) -> "tuple[ExportableEnvironment, torch.nn
             return task_loader(simulator)(task_name, task.checkpoint, untrained=task.untrained, settings=settings)
     if task.given:
         raise FactoryError(
-            f"{', '.join(task.given)}: only for tasks of simulators, such as mjlab:TASK or isaaclab:TASK; {name} makes its own policy."
+            f"{', '.join(task.given)}: only for tasks of simulators, such as mjlab:TASK or isaaclab:TASK; {name} makes "
+            "its own policy."
         )
     function = find(name)
     with users_code(f"{name}()"):
