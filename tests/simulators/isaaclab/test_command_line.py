@@ -16,7 +16,7 @@ TASK = f"isaaclab:{CART_POLE}"
 
 def run_apart(*arguments: Any) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own: a process can have one environment of Isaac Lab."""
-    command = [Path(sys.executable).with_name("exploy"), *map(str, arguments)]
+    command = [str(Path(sys.executable).with_name("exploy")), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True)
 
 
