@@ -40,6 +40,26 @@ def test_functions_methods_properties_and_classes_have_substitutes():
     assert str(rings) == "tests.support.ring_robots.Shifting for tests.support.ring_robots.Ring"
 
 
+class Halved:
+    @property
+    def depth(self) -> torch.Tensor:
+        return 0.5 * torch.ones(1)
+
+
+class HalvedAndFilled(Halved):
+    def fill(self, amount: torch.Tensor, *, twice: bool = False) -> torch.Tensor:
+        return amount
+
+
+def test_what_a_replacement_inherits_replaces_too():
+    assert [pair.name for pair in exploy.substitute(Tank, HalvedAndFilled).pairs] == ["depth", "fill"]
+
+
+def test_what_a_replacement_inherits_from_the_original_does_not():
+    overflowing = type("Overflowing", (Tank,), {"fill": lambda self, amount, twice=False: amount})
+    assert [pair.name for pair in exploy.substitute(Tank, overflowing).pairs] == ["fill"]
+
+
 @pytest.mark.parametrize(
     ("original", "replacement", "message"),
     [

@@ -104,6 +104,36 @@ def test_what_has_no_effect_that_can_be_seen_is_not_trusted():
 # -- State ----------------------------------------------------------------------------------------------------------
 
 
+class Drives(Body):
+    """Copies what a model of its motors has computed into the efforts of all joints, by numpy."""
+
+    def setup(self) -> None:
+        self.computed, self.efforts = torch.ones(1, 2), torch.zeros(1, 2)
+
+    def publish(self) -> None:
+        self.efforts.numpy()[:] = self.computed.numpy()
+
+    def observe(self) -> torch.Tensor:
+        self.computed.copy_(0.5 * self.pos)
+        self.publish()
+        return torch.cat([self.efforts, self.vel], -1)
+
+
+def test_a_copy_from_one_tensor_to_another_is_compared_although_it_does_nothing_the_second_time():
+    def published(drives: Drives) -> None:
+        drives.efforts.copy_(drives.computed)
+
+    assert tried(Drives, substitute(Drives.publish, published)).comparisons >= 5
+
+
+def test_a_wrong_copy_is_refused():
+    def doubled(drives: Drives) -> None:
+        drives.efforts.copy_(2 * drives.computed)
+
+    with pytest.raises(SubstituteError, match=r"efforts.*element"):
+        tried(Drives, substitute(Drives.publish, doubled))
+
+
 class Filtered(Body):
     """Writes state that nothing returns."""
 
