@@ -16,6 +16,7 @@ from exploy.verify.closed_loop import RunLength
 from exploy.verify.evaluator import Evaluation, run_evaluation
 from exploy.verify.session_wrapper import SessionWrapper
 from exploy.verify.tally import Tally
+from tests.support.strict_loader import StrictLoader
 
 Exported = tuple[ManagerBasedEnvironment, ExportableActor, Path]
 
@@ -70,6 +71,12 @@ def assert_agrees(exported: Exported, steps: int = 100) -> None:
     assert result.resets
     targets = [name for name in result.tally.outputs if name.startswith("output.")]
     assert targets and all(result.tally.outputs[name].compared == steps * env.decimation for name in targets)
+
+
+def assert_names_are_agreed(exported: Exported) -> None:
+    """A strict controller reads all names and metadata; the adapter says which names it does not know."""
+    env, _, file = exported
+    assert sorted(StrictLoader(file).unknown) == sorted(env.names_unknown_to_robots)
 
 
 def assert_first_tick_agrees(exported: Exported) -> None:

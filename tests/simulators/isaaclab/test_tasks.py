@@ -12,7 +12,7 @@ import exploy
 from exploy.contract import Contract
 from exploy.runtime import Controller
 from tests.support.isaaclab_exports import FLAT, TORCH_MOTORS, exported_task
-from tests.support.simulator_exports import Exported, assert_agrees, assert_first_tick_agrees
+from tests.support.simulator_exports import Exported, assert_agrees, assert_first_tick_agrees, assert_names_are_agreed
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Isaac Lab, Newton and Warp
 
@@ -48,6 +48,7 @@ PATHS = {
 def test_anymal_agrees(flat: Exported) -> None:
     assert_agrees(flat)
     assert_first_tick_agrees(flat)
+    assert_names_are_agreed(flat)
 
 
 def test_the_file_of_anymal_has_the_names_and_metadata_that_robots_know(flat: Exported) -> None:

@@ -9,7 +9,7 @@ from isaaclab.envs.mdp import RelativeJointPositionActionCfg
 
 from exploy.runtime import Controller
 from tests.support.isaaclab_exports import CART_POLE, FLAT, ROUGH, TORCH_MOTORS, exported_task, learned_motors
-from tests.support.simulator_exports import Exported, assert_agrees, assert_first_tick_agrees
+from tests.support.simulator_exports import Exported, assert_agrees, assert_first_tick_agrees, assert_names_are_agreed
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.expensive]  # warnings of Isaac Lab, Newton and Warp
 
@@ -34,6 +34,7 @@ def test_the_cart_pole_agrees(tmp_path: Path) -> None:
     with exported_task(CART_POLE, tmp_path) as exported:
         assert_agrees(exported)
         assert_first_tick_agrees(exported)
+        assert_names_are_agreed(exported)
         described = json.loads(metadata_of(exported)["obj.robot.joints.pos"])
         assert described["units"] == ["m", "rad"]
 
@@ -42,6 +43,7 @@ def test_rough_terrain_has_the_heights_of_the_ray_caster(tmp_path: Path) -> None
     with exported_task(ROUGH, tmp_path, **TORCH_MOTORS) as exported:
         assert_agrees(exported)
         assert_first_tick_agrees(exported)
+        assert_names_are_agreed(exported)
         pattern = json.loads(metadata_of(exported)["sensor.ray_caster.height_scanner"])
         described = {key: pattern[key] for key in ("pattern_type", "articulation_name", "resolution", "size_x")}
         expected = {"pattern_type": "grid", "articulation_name": "robot", "resolution": 0.1, "size_x": 1.6}
@@ -58,6 +60,7 @@ def test_motors_that_newton_runs_take_targets_once_per_policy_step(actuators: st
         assert exported[0].sim_dt * exported[0].decimation == pytest.approx(raw.step_dt)
         assert_agrees(exported)
         assert_first_tick_agrees(exported)
+        assert_names_are_agreed(exported)
 
 
 def test_targets_for_a_learned_motor_outside_of_newton(tmp_path: Path) -> None:
@@ -65,12 +68,14 @@ def test_targets_for_a_learned_motor_outside_of_newton(tmp_path: Path) -> None:
     with exported_task(FLAT, tmp_path, **settings) as exported:
         assert_agrees(exported)
         assert_first_tick_agrees(exported)
+        assert_names_are_agreed(exported)
 
 
 def test_dc_motors_in_the_file_compute_efforts_in_every_sub_step(tmp_path: Path) -> None:
     with exported_task(FLAT, tmp_path, **MOTORS) as exported:
         assert_agrees(exported)
         assert_first_tick_agrees(exported)
+        assert_names_are_agreed(exported)
         assert {"obj.robot.joints.pos", "obj.robot.joints.vel"} <= set(
             sub_step_inputs(exported, "output.joint_efforts.robot")
         )
@@ -82,6 +87,7 @@ def test_learned_motors_in_the_file_keep_their_state_from_sub_step_to_sub_step(t
         assert {"motors.robot.legs.sea_hidden_state", "motors.robot.legs.sea_cell_state"} <= memories_of(exported)
         assert_agrees(exported)
         assert_first_tick_agrees(exported)
+        assert_names_are_agreed(exported)
 
 
 def test_histories_and_delays_are_memories(tmp_path: Path) -> None:
@@ -91,6 +97,7 @@ def test_histories_and_delays_are_memories(tmp_path: Path) -> None:
         assert names <= memories_of(exported)
         assert_agrees(exported)
         assert_first_tick_agrees(exported)
+        assert_names_are_agreed(exported)
 
 
 @pytest.mark.parametrize("native", [False, True])
@@ -99,5 +106,6 @@ def test_relative_actions_read_joints_when_they_are_applied(native: bool, tmp_pa
     with exported_task(FLAT, tmp_path, **settings) as exported:
         assert_agrees(exported)
         assert_first_tick_agrees(exported)
+        assert_names_are_agreed(exported)
         if not native:
             assert sub_step_inputs(exported, "output.joint_targets.robot.pos") == ["obj.robot.joints.pos"]

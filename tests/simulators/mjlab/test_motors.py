@@ -11,7 +11,7 @@ import exploy
 from exploy.errors import InvalidEnvironmentError
 from exploy.runtime import Controller
 from tests.support.mjlab_exports import CART_POLE, make_task
-from tests.support.simulator_exports import assert_agrees, assert_first_tick_agrees
+from tests.support.simulator_exports import assert_agrees, assert_first_tick_agrees, assert_names_are_agreed
 
 
 def motors(**options: Any) -> dict[str, Any]:
@@ -40,6 +40,7 @@ def test_efforts_of_delayed_motors_agree_in_every_sub_step(tmp_path: Path) -> No
     assert (port.unit, port.names, port.on_stop) == ("N", ("slider",), "zero")
     assert_agrees((env, actor, file))
     assert_first_tick_agrees((env, actor, file))
+    assert_names_are_agreed((env, actor, file))
 
 
 def test_delays_of_motors_that_are_drawn_at_random_are_refused(tmp_path: Path) -> None:

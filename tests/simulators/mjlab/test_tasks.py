@@ -16,7 +16,7 @@ from exploy.runtime import Controller
 from exploy.simulators.mjlab import MjlabEnvironment
 from exploy.simulators.mjlab.sensors import sensor_ports
 from tests.support.mjlab_exports import CART_POLE, G1, OTHERS, export_task, make_task
-from tests.support.simulator_exports import Exported, assert_agrees, assert_first_tick_agrees
+from tests.support.simulator_exports import Exported, assert_agrees, assert_first_tick_agrees, assert_names_are_agreed
 
 pytestmark = pytest.mark.filterwarnings("ignore:MULTICCD is enabled:UserWarning")  # of mujoco_warp, on rough terrain
 
@@ -24,11 +24,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:MULTICCD is enabled:UserWarning"
 def test_the_cart_pole_agrees(cart_pole: Exported) -> None:
     assert_agrees(cart_pole)
     assert_first_tick_agrees(cart_pole)
+    assert_names_are_agreed(cart_pole)
 
 
 def test_the_g1_agrees(g1: Exported) -> None:
     assert_agrees(g1, steps=70)
     assert_first_tick_agrees(g1)
+    assert_names_are_agreed(g1)
 
 
 @pytest.mark.expensive
@@ -38,6 +40,7 @@ def test_every_other_task_agrees(task: str, tmp_path: Path) -> None:
     exported = env, actor, exploy.export(env, actor, tmp_path / "policy.onnx").path
     assert_agrees(exported)
     assert_first_tick_agrees(exported)
+    assert_names_are_agreed(exported)
 
 
 def test_a_check_of_the_cart_pole_finds_nothing(cart_pole: Exported) -> None:
@@ -65,6 +68,7 @@ def test_histories_delays_and_relative_actions_are_memories_and_inputs_of_sub_st
     assert contract_of(file).sub_step_inputs["output.joint_targets.cartpole.pos"] == ["obj.cartpole.joints.pos"]
     assert_agrees(exported)
     assert_first_tick_agrees(exported)
+    assert_names_are_agreed(exported)
 
 
 @pytest.mark.expensive
@@ -76,6 +80,7 @@ def test_the_g1_agrees_with_histories_delays_and_relative_actions(tmp_path: Path
     exported = env, actor, exploy.export(env, actor, tmp_path / "policy.onnx").path
     assert_agrees(exported)
     assert_first_tick_agrees(exported)
+    assert_names_are_agreed(exported)
 
 
 def test_the_limit_of_the_wrapper_is_in_the_file(cart_pole: Exported, tmp_path: Path) -> None:
