@@ -17,9 +17,11 @@ test: $(VENV)/.dev
 test-expensive: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 15 -m expensive
 
-# Tests with a simulator, in a venv of its own. QUICK=1 leaves out the expensive ones.
+# Tests with a simulator, in a venv of its own. QUICK=1 runs the cheap ones of the tasks that robots walk with.
+QUICK_FILES := test_tasks test_mujoco_loop test_environment
 test-mjlab test-isaaclab: test-%: $(VENV)-%/.ready
-	WANDB_MODE=disabled MUJOCO_GL=disable $(VENV)-$*/bin/python -m pytest -n 2 --dist $(DIST) --durations 15 $(if $(QUICK),-m "not expensive") tests/simulators/$*
+	WANDB_MODE=disabled MUJOCO_GL=disable $(VENV)-$*/bin/python -m pytest -n 2 --dist $(DIST) --durations 15 \
+		$(if $(QUICK),-m "not expensive" $(wildcard $(QUICK_FILES:%=tests/simulators/$*/%.py)),tests/simulators/$*)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check $(CODE)
