@@ -9,12 +9,20 @@ import onnx
 import pytest
 from mjlab.actuator import DcMotorActuatorCfg
 from mjlab.actuator.builtin_actuator import BuiltinDcMotorActuatorCfg, DcMotorInputMode, DcMotorPhysicalParams
+from mjlab.envs import ManagerBasedRlEnv, ManagerBasedRlEnvCfg
+from mjlab.envs.mdp import dr
 from mjlab.envs.mdp.actions import JointPositionActionCfg
+from mjlab.managers.event_manager import EventTermCfg
+from mjlab.managers.scene_entity_config import SceneEntityCfg
+from mjlab.tasks.cartpole.cartpole_env_cfg import cartpole_balance_env_cfg
 
 import exploy
-from exploy.errors import InvalidEnvironmentError
+from exploy.errors import InvalidEnvironmentError, RandomizedConstantWarning
 from exploy.runtime import Controller
+from exploy.simulators.mjlab import MjlabEnvironment
 from exploy.simulators.mjlab.mujoco_actuators import MujocoActuator, mujoco_actuator
+from exploy.simulators.mjlab.tasks import load_task
+from exploy.simulators.task_settings import apply_settings
 from tests.support.mjlab_exports import CART_POLE, make_task
 from tests.support.simulator_exports import assert_agrees, assert_first_tick_agrees, assert_names_are_agreed
 
@@ -51,6 +59,30 @@ def test_efforts_of_delayed_motors_agree_in_every_sub_step(tmp_path: Path) -> No
 def test_delays_of_motors_that_are_drawn_at_random_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidEnvironmentError, match=r"motors\.cartpole\.0 is drawn at random, from 0 to 2 steps"):
         make_task(CART_POLE, tmp_path, motors=True, **motors(delay_max_lag=2))
+
+
+def random_gains(**settings: Any) -> ManagerBasedRlEnvCfg:
+    """The configuration of a cart-pole whose gains an event draws."""
+    cfg = cartpole_balance_env_cfg()
+    cfg.scene.num_envs = 1
+    params = {"asset_cfg": SceneEntityCfg("cartpole"), "kp_range": (0.5, 0.6), "kd_range": (0.5, 0.6)}
+    cfg.events["gains"] = EventTermCfg(mode="startup", func=dr.pd_gains, params=params)
+    apply_settings(cfg, settings)
+    return cfg
+
+
+def test_gains_that_an_event_draws_are_said_if_the_file_computes_efforts() -> None:
+    raw = ManagerBasedRlEnv(random_gains(**motors()), device="cpu")
+    with pytest.warns(RandomizedConstantWarning, match=r"drawn at random by the event gains \(startup\)"):
+        MjlabEnvironment(raw, motors=True)
+    assert (raw.scene["cartpole"].actuators[0].stiffness < 20).all()
+
+
+def test_tasks_with_motors_leave_out_events_that_draw_gains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mjlab.tasks.registry.load_env_cfg", lambda task, play: random_gains())
+    with pytest.warns(RandomizedConstantWarning, match="The event gains is left out"):
+        env = load_task(CART_POLE, untrained=True, settings={"motors": True, **motors()})[0]
+    assert env.env.scene["cartpole"].actuators[0].stiffness.tolist() == [[30.0]]
 
 
 def test_motors_of_mujoco_itself_are_refused(tmp_path: Path) -> None:
