@@ -44,6 +44,21 @@ class NumpyScalar(Robot):
         self.time += np.float32(0.01)
 
 
+class NumpyArrayBesideATensor(Robot):
+    """The array changes with the tensor, as those of simulators do, but nothing reads it."""
+
+    def setup(self):
+        self.measured, self.time = np.zeros(3), torch.zeros(1, 1)
+
+    def observe(self):
+        return super().observe() + self.time
+
+    def move(self):
+        super().move()
+        self.measured += 0.01
+        self.time += 0.01
+
+
 class NumpyClock(Robot):
     """MuJoCo's data.time and mj_data arrays are such clocks."""
 
@@ -301,6 +316,11 @@ def test_the_culprit_is_named_and_its_lines_mend_it(kind, tmp_path: Path):
     mended = check(env, actor)
     assert mended.ok, mended
     assert_agrees(env, actor, tmp_path, steps=40)
+
+
+def test_a_tensor_is_named_where_numpy_arrays_change_with_it():
+    (finding,) = check(NumpyArrayBesideATensor(), make_actor(4)).errors
+    assert finding.tensor == "env.time"
 
 
 def test_values_that_nothing_reads_are_not_accused():

@@ -36,6 +36,7 @@ def test_attributes_and_items_are_set() -> None:
     [
         ("lenght", r"no lenght\. It has: length, commands"),
         ("commands.walk.file", r"no walk in commands\. It has: motion"),
+        ("length.most", r"no most in length, which is the value 20\.0"),
         ("commands.motion.name", r"no name in commands\.motion\. It has: file, range"),
     ],
 )

@@ -28,8 +28,10 @@ def apply_settings(configuration: Any, settings: Mapping[str, Any]) -> None:
 
 
 def _get(owner: Any, name: str, path: str) -> Any:
+    where = f" in {path}" if path else ""
+    if not isinstance(owner, dict) and not hasattr(owner, "__dict__"):
+        raise FactoryError(f"The configuration of the task has no {name}{where}, which is the value {owner!r}.")
     known = list(owner) if isinstance(owner, dict) else [key for key in vars(owner) if not key.startswith("_")]
     if name not in known:
-        where = f" in {path}" if path else ""
         raise FactoryError(f"The configuration of the task has no {name}{where}. It has: {', '.join(map(str, known))}.")
     return owner[name] if isinstance(owner, dict) else getattr(owner, name)

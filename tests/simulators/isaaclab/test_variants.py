@@ -5,6 +5,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from isaaclab.actuators import IdealPDActuatorCfg
 from isaaclab.envs.mdp import RelativeJointPositionActionCfg
 
 from exploy.runtime import Controller
@@ -109,3 +110,29 @@ def test_relative_actions_read_joints_when_they_are_applied(native: bool, tmp_pa
         assert_names_are_agreed(exported)
         if not native:
             assert sub_step_inputs(exported, "output.joint_targets.robot.pos") == ["obj.robot.joints.pos"]
+
+
+def test_bases_and_gains_are_right_when_bodies_and_joints_have_another_order(tmp_path: Path) -> None:
+    legs = ("LF", "LH", "RF", "RH")
+    links = [f"{leg}_{link}" for leg in legs for link in ("HIP", "THIGH", "SHANK", "FOOT")]
+    order = [f"{leg}_{joint}" for joint in ("KFE", "HFE", "HAA") for leg in reversed(legs)]
+    knees = {"LF.*": 1.0, "LH.*": 2.0, "RF.*": 3.0, "RH.*": 4.0}
+    settings = {
+        "scene.robot.body_ordering": (links[0], "base", *links[1:]),
+        "scene.robot.joint_ordering": tuple(order),
+        "scene.robot.actuators": {
+            "others": IdealPDActuatorCfg(
+                joint_names_expr=[".*HAA", ".*HFE"], stiffness={".*HAA": 6.0, ".*HFE": 5.0}, damping=0.5
+            ),
+            "knees": IdealPDActuatorCfg(joint_names_expr=[".*KFE"], stiffness=knees, damping=0.25),
+        },
+    }
+    with exported_task(FLAT, tmp_path, **TORCH_MOTORS, **settings) as exported:
+        described = metadata_of(exported)
+        assert json.loads(described["base_names"]) == {"robot": "base"}
+        assert json.loads(described["obj.robot.base.lin_vel_b_rt_w_in_b"])["frame"] == "base"
+        targets = json.loads(described["output.joint_targets.robot"])
+        assert targets["names"] == json.loads(described["obj.robot.joints"])["joint_names"] == order
+        assert targets["stiffness"] == [4.0, 3.0, 2.0, 1.0, 5.0, 5.0, 5.0, 5.0, 6.0, 6.0, 6.0, 6.0]
+        assert targets["damping"] == [0.25] * 4 + [0.5] * 8
+        assert_agrees(exported)

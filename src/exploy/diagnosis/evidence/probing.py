@@ -4,6 +4,7 @@ import types
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
@@ -12,7 +13,7 @@ from exploy.capture.program import FrozenTensor
 from exploy.diagnosis.evidence.experiments import ABSENT, Experiments
 from exploy.live.interception import functions_with, intercepted
 from exploy.live.location import calling_code
-from exploy.live.python_values import PythonValues
+from exploy.live.python_values import PythonValues, same_value
 
 _MAX_LOOKS = 8
 
@@ -83,12 +84,12 @@ def _values_on_entry(
 def _others(
     start: dict[str, object], moments: list[dict[str, object]], end: dict[str, object]
 ) -> tuple[tuple[str, object], ...]:
-    """Paths and values at some moments that differ from those at the end."""
+    """Paths and values at some moments that differ from those at the end; numpy arrays are left out."""
     found = [
         (attr_path, value)
         for moment in moments
         for attr_path, value in (start | moment).items()
-        if attr_path not in end or end[attr_path] != value
+        if not isinstance(value, np.ndarray) and (attr_path not in end or not same_value(end[attr_path], value))
     ]
     return tuple(dict.fromkeys(found))
 

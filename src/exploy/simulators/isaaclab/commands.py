@@ -9,6 +9,7 @@ import torch
 
 from exploy.environment.components import Input
 from exploy.environment.substitutes import Substitute, substitute
+from exploy.simulators.isaaclab.robots import root_body
 from exploy.simulators.manager_based.commands import velocity_command
 from exploy.simulators.manager_based.interface_names import name_part
 from exploy.simulators.manager_based.robot_ports import RobotPort
@@ -26,7 +27,7 @@ def command_ports(manager: Any) -> Iterator[RobotPort]:
         elif _is_pose(term):
             ranges = {key: list(value) for key, value in vars(term.cfg.ranges).items()}
             call = (sys.modules[__name__], pose_with_w_first.__name__, term)
-            metadata = {**_POSE, "frame": term.robot.body_names[0], "ranges": ranges}
+            metadata = {**_POSE, "frame": root_body(term.robot), "ranges": ranges}
             yield RobotPort(Input, f"cmd.se3_pose.{name}", call=call, metadata=metadata)
         elif _has_command(term):
             yield RobotPort(Input, f"cmd.vector.{name}", call=(term, "command"), metadata={"kind": "command"})

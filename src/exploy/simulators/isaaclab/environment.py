@@ -11,12 +11,13 @@ from exploy.environment.substitutes import Substitute
 from exploy.errors import InvalidEnvironmentError, RandomizedConstantWarning
 from exploy.simulators.isaaclab.commands import command_ports, pose_command_substitute
 from exploy.simulators.isaaclab.delays import delay_memories
-from exploy.simulators.isaaclab.motors import IsaacLabMotors
-from exploy.simulators.isaaclab.robots import frame_ports, joint_ports, target_ports, velocity_ports
+from exploy.simulators.isaaclab.motors import RANDOM_GAINS, IsaacLabMotors
+from exploy.simulators.isaaclab.robots import frame_ports, joint_ports, root_body, target_ports, velocity_ports
 from exploy.simulators.isaaclab.sensors import height_scan_substitute, sensor_ports
 from exploy.simulators.isaaclab_substitutes import isaaclab_substitutes
 from exploy.simulators.manager_based.environment import ManagerBasedEnvironment
 from exploy.simulators.manager_based.interface_names import name_part
+from exploy.simulators.manager_based.random_gains import warn_of_random_gains
 from exploy.simulators.manager_based.robot_ports import RobotPort
 
 
@@ -55,6 +56,8 @@ class IsaacLabEnvironment(ManagerBasedEnvironment):
         _require_newton(env)
         super().__init__(env, groups, clip_actions, IsaacLabMotors(env) if motors else None)
         _warn_of_moved_centres(env)
+        if motors:
+            warn_of_random_gains(env.event_manager, RANDOM_GAINS)
 
     @property
     def sim_dt(self) -> float:
@@ -70,8 +73,8 @@ class IsaacLabEnvironment(ManagerBasedEnvironment):
         return 1 if self.env._physics_handles_decimation else int(self.env.cfg.decimation)
 
     def base_names(self) -> dict[str, str]:
-        """The first body of each articulation."""
-        return {name_part(name): asset.body_names[0] for name, asset in self.env.scene.articulations.items()}
+        """The root body of each articulation."""
+        return {name_part(name): root_body(asset) for name, asset in self.env.scene.articulations.items()}
 
     def robot_ports(self) -> Iterator[RobotPort]:
         """Joints, bodies, sensors and commands, and the targets of actuators."""

@@ -13,6 +13,7 @@ from exploy.simulators.manager_based.interface_names import name_part
 from exploy.simulators.manager_based.memories import memory, require_one_delay, ring_memories
 from exploy.simulators.manager_based.robot_ports import RobotPort
 
+RANDOM_GAINS = ("randomize_actuator_gains",)  # events that draw parameters of motors
 _STATE = ("sea_hidden_state", "sea_cell_state", "_joint_pos_error_history", "_joint_vel_history")  # of networks
 _DELAYS = ("positions_delay_buffer", "velocities_delay_buffer", "efforts_delay_buffer")
 

@@ -35,23 +35,28 @@ def joint_ports(name: str, robot: Any) -> Iterator[RobotPort]:
         yield RobotPort(Input, f"{group}.{port}", fetch, None, metadata, group, names)
 
 
+def root_body(asset: Any) -> str:
+    """The name of the root body of an asset: Newton's first one, which `body_ordering` may place elsewhere."""
+    return str(getattr(asset, "backend_body_names", asset.body_names)[0])
+
+
 def frame_ports(name: str, asset: Any) -> Iterator[RobotPort]:
     """Poses of bodies. That of a base that is fixed to the world is a constant.
 
     Quaternions are offered twice: with w first, as robots have them, and as they are in Isaac Lab's poses, where code
     reads these whole.
     """
-    data, prefix, names = asset.data, f"obj.{name_part(name)}", [name_part(body) for body in asset.body_names]
+    data, prefix, root = asset.data, f"obj.{name_part(name)}", root_body(asset)
     if not _is_fixed(asset):
         orientation = articulation_data.call_of(articulation_data.root_orientation, data)
-        yield from _pose(f"{prefix}.{names[0]}", lambda: data.root_link_pose_w.torch, orientation)
+        yield from _pose(f"{prefix}.{name_part(root)}", lambda: data.root_link_pose_w.torch, orientation)
     if not hasattr(data, "body_link_pose_w") or data.body_link_pose_w.torch.data_ptr() == _pointer(data):
         return
-    for number, body in enumerate(names):
-        if number == 0 and _is_fixed(asset):
+    for number, body in enumerate(asset.body_names):
+        if body == root and _is_fixed(asset):
             continue
         orientation = articulation_data.call_of(articulation_data.body_orientation, data, number)
-        base = f"{prefix}.{body}" if number else f"{prefix}.bodies.{body}"  # the first is also the root
+        base = f"{prefix}.{name_part(body)}" if body != root else f"{prefix}.bodies.{name_part(body)}"
         yield from _pose(base, _row(data, number), orientation)
 
 
@@ -59,12 +64,12 @@ def velocity_ports(name: str, asset: Any) -> Iterator[RobotPort]:
     """Velocities of the base, and of the centres of mass of all bodies in the frame of the world."""
     data, prefix = asset.data, f"obj.{name_part(name)}"
     if not _is_fixed(asset):
-        base = f"{prefix}.{name_part(asset.body_names[0])}"
+        base = f"{prefix}.{name_part(root_body(asset))}"
         for port, function, unit in (
             ("lin_vel_b_rt_w_in_b", articulation_data.root_linear_velocity, "m/s"),
             ("ang_vel_b_rt_w_in_b", articulation_data.root_angular_velocity, "rad/s"),
         ):
-            metadata = {"unit": unit, "frame": asset.body_names[0]}
+            metadata = {"unit": unit, "frame": root_body(asset)}
             call = articulation_data.call_of(function, data)
             yield RobotPort(Input, f"{base}.{port}", call=call, metadata=metadata)
     if len(asset.body_names) > 1:

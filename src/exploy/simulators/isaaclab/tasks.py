@@ -11,6 +11,8 @@ import torch
 from exploy.environment.actor import ExportableActor
 from exploy.errors import FactoryError, SensorBiasWarning
 from exploy.simulators.isaaclab.environment import IsaacLabEnvironment
+from exploy.simulators.isaaclab.motors import RANDOM_GAINS
+from exploy.simulators.manager_based.random_gains import leave_out_random_gains
 from exploy.simulators.manager_based.tasks import load_actor, require_task, weights_of
 from exploy.simulators.task_settings import apply_settings
 from exploy.trainers.rsl_rl import actor_from_runner
@@ -51,6 +53,8 @@ def load_task(
         configuration.sim.physics.use_cuda_graph = False
     _remove_moved_centres(configuration)
     apply_settings(configuration, settings)
+    if motors and configuration.events is not None:
+        leave_out_random_gains(vars(configuration.events), RANDOM_GAINS)
     _require_no_other_environment()
     env = importlib.import_module("isaaclab.envs").ManagerBasedRLEnv(configuration)
     try:

@@ -23,12 +23,14 @@ class Joint:
         slides: Whether it slides (m, N) or turns (rad, Nm); None if neither.
         gains: Stiffness and damping, if it has an actuator.
         gear: What the simulator multiplies targets of effort by.
+        position_gear: What it divides targets of position and velocity by, before it compares them with the joint.
     """
 
     name: str
     slides: bool | None
     gains: tuple[float, float] | None = None
     gear: float = 1.0
+    position_gear: float = 1.0
 
 
 def units(joints: Sequence[Joint], slide: str, hinge: str) -> dict[str, Any]:
@@ -81,15 +83,14 @@ def target_ports(
         ("vel", ("m/s", "rad/s"), "zero"),
         ("effort", ("N", "Nm"), "zero"),
     ):
-        described = _geared(actuated) if port == "effort" else {}
+        described = _geared([joint.gear if port == "effort" else joint.position_gear for joint in actuated])
         of_port = {**(described or units(actuated, *of_kind)), "on_stop": on_stop}
         callback = columns(fetch[port], ids, len(joints))
         yield RobotPort(Output, f"{group}.{port}", callback, None, of_port, group, metadata)
 
 
-def _geared(joints: Sequence[Joint]) -> dict[str, Any]:
-    """The gears between targets of effort and joints; they are in place of a unit, because targets are no N or Nm."""
-    gears = [joint.gear for joint in joints]
+def _geared(gears: list[float]) -> dict[str, Any]:
+    """The gears between targets and joints; they are in place of a unit, because targets are not those of joints."""
     return {"gear": gears} if any(gear != 1.0 for gear in gears) else {}
 
 

@@ -10,10 +10,11 @@ from exploy.environment.substitutes import Substitute
 from exploy.errors import InvalidEnvironmentError, SensorBiasWarning
 from exploy.simulators.manager_based.environment import ManagerBasedEnvironment
 from exploy.simulators.manager_based.interface_names import name_part
+from exploy.simulators.manager_based.random_gains import warn_of_random_gains
 from exploy.simulators.manager_based.robot_ports import RobotPort
 from exploy.simulators.mjlab.commands import command_ports
 from exploy.simulators.mjlab.delays import delay_memories
-from exploy.simulators.mjlab.motors import MjlabMotors
+from exploy.simulators.mjlab.motors import RANDOM_GAINS, MjlabMotors
 from exploy.simulators.mjlab.nan_checks import checks_for_nan
 from exploy.simulators.mjlab.robots import frame_ports, joint_ports, target_ports, velocity_ports
 from exploy.simulators.mjlab.sensors import sensor_ports
@@ -56,6 +57,8 @@ class MjlabEnvironment(ManagerBasedEnvironment):
         _require_cpu(env)
         super().__init__(env, groups, clip_actions, MjlabMotors(env) if motors else None)
         _warn_of_biases(env)
+        if motors:
+            warn_of_random_gains(env.event_manager, RANDOM_GAINS)
 
     @property
     def sim_dt(self) -> float:

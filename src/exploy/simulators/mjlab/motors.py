@@ -13,6 +13,7 @@ from exploy.simulators.manager_based.memories import memory, require_one_delay, 
 from exploy.simulators.manager_based.robot_ports import RobotPort
 from exploy.simulators.mjlab.robots import joints_of
 
+RANDOM_GAINS = ("pd_gains", "effort_limits")  # events that draw parameters of motors
 _HISTORIES = ("_pos_error_history", "_vel_history")  # of networks
 
 

@@ -1,6 +1,6 @@
 """What the robots and objects of mjlab give and get: joints, frames, velocities, targets of actuators."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -9,10 +9,10 @@ from exploy.environment.components import Input, Output
 from exploy.simulators.manager_based import joints
 from exploy.simulators.manager_based.interface_names import name_part
 from exploy.simulators.manager_based.robot_ports import RobotPort, live
+from exploy.simulators.mjlab.mujoco_actuators import MujocoActuator, mujoco_actuator
 from exploy.simulators.mjlab.site_poses import orientation_call
 
 _SLIDE, _HINGE = 2, 3  # mujoco.mjtJoint
-_AFFINE = 1  # mujoco.mjtBias
 
 _WORLD = "world"
 _QUATERNION = {"names": ["w", "x", "y", "z"], "frame": _WORLD}
@@ -103,10 +103,16 @@ def _read(name: str, entity: Any, attribute: str, metadata: dict[str, Any]) -> R
 
 
 def joints_of(entity: Any, sim: Any) -> list[joints.Joint]:
-    """The joints of an entity, with the gains of their actuators."""
+    """The joints of an entity, with the gains and gears of their actuators."""
     gains, slides = _gains(entity, sim), {_SLIDE: True, _HINGE: False}
     return [
-        joints.Joint(name, slides.get(int(sim.mj_model.jnt_type[index])), gains.get(name), _gear(entity, sim, name))
+        joints.Joint(
+            name,
+            slides.get(int(sim.mj_model.jnt_type[index])),
+            gains.get(name),
+            _only([item.gear for item in _of_joint(entity, sim, name)]),
+            _only([item.position_gear for item in _of_joint(entity, sim, name)]),
+        )
         for name, index in zip(entity.joint_names, entity.indexing.joint_ids.tolist(), strict=True)
     ]
 
@@ -119,27 +125,19 @@ def _gains(entity: Any, sim: Any) -> dict[str, tuple[float, float]]:
             continue
         configured = float(getattr(group.cfg, "stiffness", 0.0)), float(getattr(group.cfg, "damping", 0.0))
         for joint in group.target_names:
-            modelled = _modelled_gains(entity, sim.mj_model, joint)
-            stiffness, damping = modelled if any(modelled) else configured
-            gains[joint] = (stiffness, damping)
+            found = _of_joint(entity, sim, joint)
+            stiffness, damping = sum(item.stiffness for item in found), sum(item.damping for item in found)
+            is_of_mujoco = any(item.computes_force for item in found)
+            gains[joint] = (stiffness, damping) if is_of_mujoco else configured
     return gains
 
 
-def _modelled_gains(entity: Any, model: Any, joint: str) -> tuple[float, float]:
-    """The gains of MuJoCo's own actuators of a joint: force = ctrl * gain - stiffness * pos - damping * vel."""
-    affine = [index for index in _actuators(entity, joint) if int(model.actuator_biastype[index]) == _AFFINE]
-    stiffness = sum(-float(model.actuator_biasprm[index, 1]) for index in affine)
-    damping = sum(-float(model.actuator_biasprm[index, 2]) for index in affine)
-    return stiffness, damping
+def _of_joint(entity: Any, sim: Any, joint: str) -> list[MujocoActuator]:
+    """The actuators of MuJoCo that mjlab drives a joint with; a model may have more, whose controls stay zero."""
+    driven = [item for group in entity.actuators for item in group._mjs_actuators]
+    return [mujoco_actuator(sim.mj_model, item.id) for item in driven if item.target.split("/")[-1] == joint]
 
 
-def _gear(entity: Any, sim: Any, joint: str) -> float:
-    """What MuJoCo multiplies the controls of motors by that take efforts as they are."""
-    model = sim.mj_model
-    motors = [index for index in _actuators(entity, joint) if int(model.actuator_biastype[index]) != _AFFINE]
-    gears = {float(model.actuator_gear[index, 0] * model.actuator_gainprm[index, 0]) for index in motors}
-    return gears.pop() if len(gears) == 1 else 1.0
-
-
-def _actuators(entity: Any, joint: str) -> list[int]:
-    return [item.id for item in entity.spec.actuators if item.target.split("/")[-1] == joint]
+def _only(gears: Sequence[float | None]) -> float:
+    found = {gear for gear in gears if gear is not None}
+    return found.pop() if len(found) == 1 else 1.0

@@ -10,8 +10,10 @@ import torch
 
 from exploy.environment.actor import ExportableActor
 from exploy.errors import FactoryError
+from exploy.simulators.manager_based.random_gains import leave_out_random_gains
 from exploy.simulators.manager_based.tasks import load_actor, require_task, weights_of
 from exploy.simulators.mjlab.environment import MjlabEnvironment
+from exploy.simulators.mjlab.motors import RANDOM_GAINS
 from exploy.simulators.task_settings import apply_settings
 from exploy.trainers.rsl_rl import actor_from_runner
 
@@ -44,6 +46,8 @@ def load_task(
     configuration = registry.load_env_cfg(task, play=True)
     configuration.scene.num_envs = 1
     apply_settings(configuration, settings)
+    if motors:
+        leave_out_random_gains(configuration.events, RANDOM_GAINS)
     env = importlib.import_module("mjlab.envs").ManagerBasedRlEnv(configuration, device="cpu")
     runner = _runner(env, task, registry)
     groups = tuple(runner.cfg["obs_groups"]["actor"])
