@@ -11,7 +11,7 @@ from isaaclab_assets.robots.anymal import ANYDRIVE_3_LSTM_ACTUATOR_CFG, ANYDRIVE
 
 import exploy
 from exploy.environment.actor import ExportableActor
-from exploy.errors import SensorBiasWarning
+from exploy.errors import RandomizedConstantWarning
 from exploy.simulators.isaaclab import IsaacLabEnvironment
 from exploy.simulators.isaaclab.tasks import load_task
 from tests.support.isaaclab_tasks import ground_from
@@ -33,7 +33,7 @@ def task_made(
     given = {"episode_length_s": 1.0, "seed": 0, **_files(task, folder, ground), **settings}
     with warnings.catch_warnings(), ground_from(ground):
         warnings.simplefilter("ignore")
-        warnings.simplefilter("always", SensorBiasWarning)
+        warnings.simplefilter("always", RandomizedConstantWarning)
         env, actor = load_task(task, checkpoint, untrained=checkpoint is None, settings=given)
     if checkpoint is None:
         disturb_normalizers(actor)

@@ -47,7 +47,7 @@ def cart_pole(folder: Path, num_envs: int = 1) -> ManagerBasedRLEnv:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IsaacLabEnvironment]:
     env = cart_pole(tmp_path_factory.mktemp("cart_pole"))
     env.reset()
-    with pytest.warns(RandomizedConstantWarning, match=r"moved at random by the event moved \(startup\)"):
+    with pytest.warns(RandomizedConstantWarning, match=r"event moved \(startup\) has drawn at random centres of mass"):
         adapted = IsaacLabEnvironment(env)
     yield adapted
     env.close()

@@ -145,6 +145,11 @@ def test_an_unknown_task_is_refused_with_the_nearest_names() -> None:
         load_task("Mjlab-Velocity-Flat-G1", untrained=True)
 
 
+def test_a_task_that_tracks_a_motion_needs_its_file() -> None:
+    with pytest.raises(FactoryError, match=r"--set commands\.motion\.motion_file=FILE"):
+        load_task("Mjlab-Tracking-Flat-Unitree-G1", untrained=True)
+
+
 def test_a_task_needs_a_checkpoint() -> None:
     with pytest.raises(FactoryError, match=r"--checkpoint model\.pt"):
         load_task(CART_POLE)

@@ -1,14 +1,12 @@
 """The adapter of Isaac Lab's environments."""
 
-import importlib
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
 from exploy.environment.substitutes import Substitute
-from exploy.errors import InvalidEnvironmentError, RandomizedConstantWarning
+from exploy.errors import InvalidEnvironmentError
 from exploy.simulators.isaaclab.commands import command_ports, pose_command_substitute
 from exploy.simulators.isaaclab.delays import delay_memories
 from exploy.simulators.isaaclab.motors import RANDOM_GAINS, IsaacLabMotors
@@ -17,8 +15,11 @@ from exploy.simulators.isaaclab.sensors import height_scan_substitute, sensor_po
 from exploy.simulators.isaaclab_substitutes import isaaclab_substitutes
 from exploy.simulators.manager_based.environment import ManagerBasedEnvironment
 from exploy.simulators.manager_based.interface_names import name_part
-from exploy.simulators.manager_based.random_gains import warn_of_random_gains
+from exploy.simulators.manager_based.random_events import GAINS, warn_of_random_events
 from exploy.simulators.manager_based.robot_ports import RobotPort
+
+MOVED_CENTRES = ("randomize_rigid_body_com",)  # events that move centres of mass
+CENTRES = "centres of mass, which velocities of bodies in Isaac Lab are those of"
 
 
 class IsaacLabEnvironment(ManagerBasedEnvironment):
@@ -55,9 +56,9 @@ class IsaacLabEnvironment(ManagerBasedEnvironment):
         _require_cpu(env)
         _require_newton(env)
         super().__init__(env, groups, clip_actions, IsaacLabMotors(env) if motors else None)
-        _warn_of_moved_centres(env)
+        warn_of_random_events(env.event_manager, MOVED_CENTRES, CENTRES)
         if motors:
-            warn_of_random_gains(env.event_manager, RANDOM_GAINS)
+            warn_of_random_events(env.event_manager, RANDOM_GAINS, GAINS)
 
     @property
     def sim_dt(self) -> float:
@@ -116,23 +117,4 @@ def _require_newton(env: Any) -> None:
         raise InvalidEnvironmentError(
             f"Articulations must run on Newton, got {listed}. Make the environment with the physics preset "
             "newton_mjwarp (cfg.sim.physics); the weights of the policy do not change."
-        )
-
-
-def _warn_of_moved_centres(env: Any) -> None:
-    moves = importlib.import_module("isaaclab.envs.mdp.events").randomize_rigid_body_com
-    manager = env.event_manager
-    moved = [
-        f"{name} ({mode})"
-        for mode, names in manager.active_terms.items()
-        for name in names
-        if manager.get_term_cfg(name).func is moves or isinstance(manager.get_term_cfg(name).func, moves)
-    ]
-    if moved:
-        warnings.warn(
-            f"The centres of mass of bodies were moved at random by the event {', '.join(moved)}. Velocities of bodies "
-            "in Isaac Lab are those of these centres, so the file has the moved ones as constants. Remove the event "
-            "from the configuration before the environment is made for the export.",
-            RandomizedConstantWarning,
-            stacklevel=3,
         )

@@ -1,7 +1,6 @@
 """The registered tasks of Isaac Lab, with the actors that rsl_rl trains."""
 
 import importlib
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,10 @@ from typing import Any
 import torch
 
 from exploy.environment.actor import ExportableActor
-from exploy.errors import FactoryError, SensorBiasWarning
-from exploy.simulators.isaaclab.environment import IsaacLabEnvironment
+from exploy.errors import FactoryError
+from exploy.simulators.isaaclab.environment import CENTRES, MOVED_CENTRES, IsaacLabEnvironment
 from exploy.simulators.isaaclab.motors import RANDOM_GAINS
-from exploy.simulators.manager_based.random_gains import leave_out_random_gains
+from exploy.simulators.manager_based.random_events import GAINS, leave_out_random_events
 from exploy.simulators.manager_based.tasks import load_actor, require_task, weights_of
 from exploy.simulators.task_settings import apply_settings
 from exploy.trainers.rsl_rl import actor_from_runner
@@ -51,10 +50,11 @@ def load_task(
     configuration.scene.num_envs, configuration.sim.device = 1, "cpu"
     if hasattr(configuration.sim.physics, "use_cuda_graph"):
         configuration.sim.physics.use_cuda_graph = False
-    _remove_moved_centres(configuration)
     apply_settings(configuration, settings)
-    if motors and configuration.events is not None:
-        leave_out_random_gains(vars(configuration.events), RANDOM_GAINS)
+    events = vars(configuration.events) if configuration.events is not None else {}
+    leave_out_random_events(events, MOVED_CENTRES, CENTRES)
+    if motors:
+        leave_out_random_events(events, RANDOM_GAINS, GAINS)
     _require_no_other_environment()
     env = importlib.import_module("isaaclab.envs").ManagerBasedRLEnv(configuration)
     try:
@@ -111,26 +111,6 @@ def _configurations(task: str) -> tuple[Any, Any]:
             f"{task} cannot run on Newton: it has no physics preset {_PHYSICS} ({error}). Isaac Sim is not supported."
         ) from error
     return found
-
-
-def _remove_moved_centres(configuration: Any) -> None:
-    """Leave out events that move centres of mass, which velocities of bodies in Isaac Lab are those of."""
-    events = vars(configuration.events) if configuration.events is not None else {}
-    moved = [name for name, event in events.items() if _name_of(event).endswith("randomize_rigid_body_com")]
-    for name in moved:
-        setattr(configuration.events, name, None)
-    if moved:
-        warnings.warn(
-            f"The event {', '.join(moved)} is left out, because it moves centres of mass at random, and velocities of "
-            "bodies in Isaac Lab are those of these centres.",
-            SensorBiasWarning,
-            stacklevel=3,
-        )
-
-
-def _name_of(event: Any) -> str:
-    function = getattr(event, "func", "")
-    return str(getattr(function, "__name__", function))
 
 
 def _runner(env: Any, training: Any) -> Any:

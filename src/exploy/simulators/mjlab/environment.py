@@ -10,7 +10,7 @@ from exploy.environment.substitutes import Substitute
 from exploy.errors import InvalidEnvironmentError, SensorBiasWarning
 from exploy.simulators.manager_based.environment import ManagerBasedEnvironment
 from exploy.simulators.manager_based.interface_names import name_part
-from exploy.simulators.manager_based.random_gains import warn_of_random_gains
+from exploy.simulators.manager_based.random_events import GAINS, warn_of_random_events
 from exploy.simulators.manager_based.robot_ports import RobotPort
 from exploy.simulators.mjlab.commands import command_ports
 from exploy.simulators.mjlab.delays import delay_memories
@@ -58,7 +58,7 @@ class MjlabEnvironment(ManagerBasedEnvironment):
         super().__init__(env, groups, clip_actions, MjlabMotors(env) if motors else None)
         _warn_of_biases(env)
         if motors:
-            warn_of_random_gains(env.event_manager, RANDOM_GAINS)
+            warn_of_random_events(env.event_manager, RANDOM_GAINS, GAINS)
 
     @property
     def sim_dt(self) -> float:

@@ -10,7 +10,7 @@ import torch
 
 from exploy.environment.actor import ExportableActor
 from exploy.errors import FactoryError
-from exploy.simulators.manager_based.random_gains import leave_out_random_gains
+from exploy.simulators.manager_based.random_events import GAINS, leave_out_random_events
 from exploy.simulators.manager_based.tasks import load_actor, require_task, weights_of
 from exploy.simulators.mjlab.environment import MjlabEnvironment
 from exploy.simulators.mjlab.motors import RANDOM_GAINS
@@ -47,7 +47,8 @@ def load_task(
     configuration.scene.num_envs = 1
     apply_settings(configuration, settings)
     if motors:
-        leave_out_random_gains(configuration.events, RANDOM_GAINS)
+        leave_out_random_events(configuration.events, RANDOM_GAINS, GAINS)
+    _require_motions(task, configuration)
     env = importlib.import_module("mjlab.envs").ManagerBasedRlEnv(configuration, device="cpu")
     runner = _runner(env, task, registry)
     groups = tuple(runner.cfg["obs_groups"]["actor"])
@@ -65,6 +66,15 @@ def _registry(task: str) -> Any:
         raise FactoryError(f"mjlab cannot be imported ({error}). Install it: pip install 'exploy[mjlab]'") from error
     require_task(task, registry.list_tasks(), "mjlab")
     return registry
+
+
+def _require_motions(task: str, configuration: Any) -> None:
+    missing = [name for name, command in configuration.commands.items() if getattr(command, "motion_file", None) == ""]
+    if missing:
+        raise FactoryError(
+            f"{task} needs the motion that it tracks: --set commands.{missing[0]}.motion_file=FILE, the file that it "
+            "was trained with."
+        )
 
 
 def _runner(env: Any, task: str, registry: Any) -> Any:
