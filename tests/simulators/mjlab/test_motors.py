@@ -73,7 +73,7 @@ def random_gains(**settings: Any) -> ManagerBasedRlEnvCfg:
 
 def test_gains_that_an_event_draws_are_said_if_the_file_computes_efforts() -> None:
     raw = ManagerBasedRlEnv(random_gains(**motors()), device="cpu")
-    with pytest.warns(RandomizedConstantWarning, match=r"drawn at random by the event gains \(startup\)"):
+    with pytest.warns(RandomizedConstantWarning, match=r"event gains \(startup\) has drawn at random gains"):
         MjlabEnvironment(raw, motors=True)
     assert (raw.scene["cartpole"].actuators[0].stiffness < 20).all()
 
