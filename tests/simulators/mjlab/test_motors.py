@@ -14,7 +14,7 @@ from mjlab.envs.mdp import dr
 from mjlab.envs.mdp.actions import JointPositionActionCfg
 from mjlab.managers.event_manager import EventTermCfg
 from mjlab.managers.scene_entity_config import SceneEntityCfg
-from mjlab.tasks.cartpole.cartpole_env_cfg import cartpole_balance_env_cfg
+from mjlab.tasks.registry import load_env_cfg
 
 import exploy
 from exploy.errors import InvalidEnvironmentError, RandomizedConstantWarning
@@ -63,7 +63,7 @@ def test_delays_of_motors_that_are_drawn_at_random_are_refused(tmp_path: Path) -
 
 def random_gains(**settings: Any) -> ManagerBasedRlEnvCfg:
     """The configuration of a cart-pole whose gains an event draws."""
-    cfg = cartpole_balance_env_cfg()
+    cfg = load_env_cfg(CART_POLE)  # a copy, other than that of cartpole_balance_env_cfg()
     cfg.scene.num_envs = 1
     params = {"asset_cfg": SceneEntityCfg("cartpole"), "kp_range": (0.5, 0.6), "kd_range": (0.5, 0.6)}
     cfg.events["gains"] = EventTermCfg(mode="startup", func=dr.pd_gains, params=params)
