@@ -2,12 +2,14 @@
 
 import importlib.metadata
 import os
+import signal
 from collections import Counter
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests import onnxruntime themselves
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and so would loops that should end by it
 
 INSTALLED = {distribution.name.lower() for distribution in importlib.metadata.distributions()}
 # Tests with a simulator run in its own venv (`make test-mjlab`). There, no test at all would be a failure.
