@@ -66,6 +66,14 @@ class Masking(Body):
         self.pointer[...] = 0
 
 
+
+def test_masks_are_followed_where_nothing_is_registered():
+    env = Masked(lambda env: env.count.nonzero().sum() + env.x)
+    for name in ("x", "y", "buffer", "ring", "pointer", "count", "targets"):
+        env.context_manager().remove_component(name)
+    assert not capture(env, make_actor(4)).input_names
+
+
 @pytest.mark.matrix
 @pytest.mark.parametrize("kind", BUILDS, ids=name_of)
 @pytest.mark.filterwarnings("ignore::exploy.errors.DroppedCheckWarning")

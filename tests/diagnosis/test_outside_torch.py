@@ -59,6 +59,18 @@ class FilledThroughView(Robot):
         return super().observe() + self.buffer[:, 2:6]
 
 
+class CountsRowsOfATable(Robot):
+    """Looks alike: torch writes the counter, and any other number than those it has is no row of the table."""
+
+    def setup(self):
+        self.table, self.row = torch.arange(8.0)[:, None].repeat(1, 4), torch.zeros(1, dtype=torch.int64)
+
+    def observe(self):
+        observed = super().observe() + self.table[self.row]
+        self.row = (self.row + 1) % 8
+        return observed
+
+
 class WrittenInStep(CountedByNumpy):
     """Looks alike: the simulator writes the array, and it is an Input."""
 
@@ -92,6 +104,11 @@ def test_memory_that_is_written_without_torch_is_called_so(kind, tensor):
 def test_memory_that_step_writes_is_not_accused():
     diagnosis = check(WrittenInStep(), make_actor(4))
     assert diagnosis.ok, diagnosis
+
+
+def test_a_counter_that_is_an_index_stays_within_its_table():
+    diagnosis = check(CountsRowsOfATable(), make_actor(4))
+    assert [(item.kind, item.tensor) for item in diagnosis.errors] == [(FindingKind.MISSING_MEMORY, "env.row")]
 
 
 # -- Warp -----------------------------------------------------------------------------------------------------------

@@ -352,8 +352,8 @@ class _Taint:
 
     def _advance(self) -> None:
         graph = self._recording.graph
-        node = next(iter(graph.nodes)) if self._last is None else self._last.next
-        while node.op != "root":
+        node = next(iter(graph.nodes), None) if self._last is None else self._last.next
+        while node is not None and node.op != "root":
             self._visit(node)
             self._last = node
             node = node.next

@@ -95,13 +95,24 @@ def _others(
 
 
 def overwritten(tensor: object) -> torch.Tensor | None:
-    """Overwrite a tensor with an implausible value, and return a copy of that value."""
+    """Overwrite a tensor with a value that it does not have, and return a copy of that value.
+
+    Numbers get an implausible value, and integers a neighbour of theirs, because they may be indices.
+    """
     if not isinstance(tensor, torch.Tensor):
         return None
-    spoilt = ~tensor if tensor.dtype == torch.bool else torch.full_like(tensor, 77)
+    spoilt = _another_value(tensor)
     once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in tensor.stride())  # it may be expanded
     tensor[once].copy_(spoilt[once])
     return spoilt
+
+
+def _another_value(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.dtype == torch.bool:
+        return ~tensor
+    if tensor.is_floating_point() or tensor.is_complex():
+        return torch.full_like(tensor, 77)
+    return torch.where(tensor > 0, tensor - 1, tensor + 1)
 
 
 @dataclass
