@@ -213,6 +213,9 @@ def _integers() -> Iterator[Case]:
         yield Case("flags", f"{name} of flags", case, pairs(BOOLS, None, torch.bool))
     yield Case("flags", "~", lambda x: ~x, (grid(7, dtype=torch.bool),))
     yield Case("flags", "&, |, ^", lambda a, b: (a & b, a | b, a ^ b), pairs(BOOLS, None, torch.bool))
+    yield Case("flags", "where of flags", lambda a, b: torch.where(a ^ b, a, ~b), pairs(BOOLS, None, torch.bool))
+    yield Case("flags", "masked_fill", lambda x: x.masked_fill(x, False), (grid(7, dtype=torch.bool),))
+    yield Case("flags", "masked_fill()", lambda x: x.masked_fill(~x, x.any()), (grid(7, dtype=torch.bool),))
     yield Case("flags", "flag * float", lambda x: x * 2.5, (grid(7, dtype=torch.bool),))
     yield Case("flags", "count_nonzero", lambda x: torch.count_nonzero(x), (grid(7, dtype=torch.bool),))
 

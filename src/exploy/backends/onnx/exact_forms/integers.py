@@ -54,11 +54,20 @@ def relu(x: torch.Tensor) -> Any:
 
 
 def where(condition: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> Any:
-    """A choice of small integers."""
+    """A choice of small integers, or of flags."""
     dtype = torch.result_type(x, y)
+    if dtype is torch.bool:
+        return (condition & x) | (~condition & y)
     if dtype not in _SMALL:
         return NotImplemented
     return torch.where(condition, x.to(torch.int32), y.to(torch.int32)).to(dtype)
+
+
+def masked_fill(x: torch.Tensor, mask: torch.Tensor, value: Any) -> Any:
+    """Flags that are set to another one."""
+    if x.dtype is not torch.bool:
+        return NotImplemented
+    return where(mask, value.to(x.dtype) if isinstance(value, torch.Tensor) else torch.full_like(x, bool(value)), x)
 
 
 def square(x: torch.Tensor) -> Any:
@@ -125,6 +134,8 @@ FORMS = {
     aten.clamp_max.default: clamp_max,
     aten.relu.default: relu,
     aten.where.self: where,
+    aten.masked_fill.Scalar: masked_fill,
+    aten.masked_fill.Tensor: masked_fill,
     aten.square.default: square,
     aten.pow.Tensor_Scalar: pow_number,
     aten.neg.default: neg,
