@@ -66,7 +66,6 @@ class Masking(Body):
         self.pointer[...] = 0
 
 
-
 def test_masks_are_followed_where_nothing_is_registered():
     env = Masked(lambda env: env.count.nonzero().sum() + env.x)
     for name in ("x", "y", "buffer", "ring", "pointer", "count", "targets"):
