@@ -69,6 +69,14 @@ class AddsToWhatIsWritten(WritesLastVelocity):
         self.last += 0.1
 
 
+class AddsToWhatStartsAnywhere(AddsToWhatIsWritten):
+    """A reset draws the start value, which is another fault."""
+
+    def restart(self) -> None:
+        super().restart()
+        self.last = torch.randn(1, 2, generator=self._noise)
+
+
 class LastActionInTheStage(WritesLastVelocity):
     """Sound: the stage writes it, and step() does not."""
 
@@ -94,6 +102,7 @@ WRONG = [
     (Managed, ReplacesLastPosition, "move)"),
     (Gymnasium, ReplacesLastPosition, "move)"),
     (LeggedGym, AddsToWhatIsWritten, "end_step)"),
+    (LeggedGym, AddsToWhatStartsAnywhere, "end_step)"),
 ]
 SOUND = [(LeggedGym, LastActionInTheStage), (Gymnasium, LastActionInTheStage), (Managed, LastVelocityAsInput)]
 

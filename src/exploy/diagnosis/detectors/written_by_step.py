@@ -6,6 +6,8 @@ from exploy.diagnosis.examination import Examination
 from exploy.diagnosis.finding import Finding, FindingKind, Severity
 from exploy.live.location import definition, describe
 
+_ABOUT_STARTS = (FindingKind.START_VALUE, FindingKind.NO_CONSTANT_START)  # they explain nothing within an episode
+
 
 def written_by_step_findings(examination: Examination) -> list[Finding]:
     """Memories that have another value after a step than the program gives them; must be called after the detectors.
@@ -14,7 +16,8 @@ def written_by_step_findings(examination: Examination) -> list[Finding]:
     afterwards, step() has written it. If it computes the memory, another finding may explain the difference.
     """
     outputs = examination.evidence.tally.outputs
-    is_explained = any(item.severity is Severity.ERROR for item in examination.findings)
+    errors = [item for item in examination.findings if item.severity is Severity.ERROR]
+    is_explained = any(item.kind not in _ABOUT_STARTS for item in errors)
     different = {name: item.first for name, item in outputs.items() if item.first is not None}
     memories = [item for item in examination.program.memories if item.output_name in different and not item.carried]
     others = different.keys() - {memory.output_name for memory in memories}
