@@ -14,8 +14,9 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 15 -m "not expensive"
 
+# QUICK=1 leaves out further cases of what `make test` has one case of.
 test-expensive: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 15 -m expensive
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 15 -m "expensive$(if $(QUICK), and not variant)"
 
 # Tests with a simulator, in a venv of its own. QUICK=1 runs the cheap ones of the tasks that robots walk with.
 QUICK_FILES := test_tasks test_mujoco_loop test_environment
@@ -35,6 +36,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.export_time
+	$(BIN)/python -m benchmarks.discovery
 	$(BIN)/python -m benchmarks.evaluation
 	$(BIN)/python -m benchmarks.controller_latency
 	$(BIN)/python -m benchmarks.loop

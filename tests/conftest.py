@@ -27,3 +27,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             seen[name] += 1
             if seen[name] > (marker.args[0] if marker.args else 1):
                 item.add_marker("expensive")
+                item.add_marker("variant")
