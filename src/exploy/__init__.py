@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from exploy.diagnosis.check import check_environment
     from exploy.diagnosis.diagnosis import Diagnosis
     from exploy.diagnosis.finding import Finding, FindingKind, Severity
+    from exploy.discovery.discover import discover
+    from exploy.discovery.discovery import Discovery
     from exploy.driver.environment_export import export
     from exploy.driver.export_result import ExportResult
     from exploy.environment.actor import ExportableActor
@@ -25,6 +27,7 @@ __all__ = [
     "Connection",
     "Controller",
     "Diagnosis",
+    "Discovery",
     "ExportResult",
     "ExportableActor",
     "ExportableEnvironment",
@@ -39,6 +42,7 @@ __all__ = [
     "Severity",
     "__version__",
     "check_environment",
+    "discover",
     "evaluate",
     "export",
     "replay",
@@ -49,6 +53,7 @@ _HOMES = {
     "Connection": "exploy.environment.components",
     "Controller": "exploy.runtime.controller",
     "Diagnosis": "exploy.diagnosis.diagnosis",
+    "Discovery": "exploy.discovery.discovery",
     "ExportResult": "exploy.driver.export_result",
     "ExportableActor": "exploy.environment.actor",
     "ExportableEnvironment": "exploy.environment.exportable_environment",
@@ -62,6 +67,7 @@ _HOMES = {
     "SessionWrapper": "exploy.verify.session_wrapper",
     "Severity": "exploy.diagnosis.finding",
     "check_environment": "exploy.diagnosis.check",
+    "discover": "exploy.discovery.discover",
     "evaluate": "exploy.verify.evaluator",
     "export": "exploy.driver.environment_export",
     "replay": "exploy.runtime.logs.replay",

@@ -180,6 +180,10 @@ class OutputPathError(ExployError, OSError):
     """The file cannot be written to this path."""
 
 
+class DiscoveryError(ExployError, ValueError):
+    """What a discovery was told is not valid, such as an Output that is no tensor."""
+
+
 class ExployWarning(UserWarning):
     """Base of all warnings from exploy. The user can act on it, but the work continues."""
 
@@ -206,6 +210,10 @@ class UnreadGroupWarning(ExployWarning):
 
 class UnusedSubstituteWarning(ExployWarning):
     """The environment does not call the original of a substitute, so that the file contains nothing of it."""
+
+
+class IncompleteDiscoveryWarning(ExployWarning):
+    """A discovery has left something open, so that what it has registered may not be enough."""
 
 
 class SensorBiasWarning(ExployWarning):

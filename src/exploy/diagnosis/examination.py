@@ -44,6 +44,7 @@ class Examination:
         difference: How program and environment differ while the simulator is not stepped; None if they agree.
         findings: The findings so far.
         otherwise: What a finding says if its suggested code does not mend it, by that code.
+        suggested: Names of components that were suggested.
     """
 
     experiments: Experiments
@@ -61,7 +62,7 @@ class Examination:
     difference: str | None = None
     findings: list[Finding] = field(default_factory=list)
     otherwise: dict[str, str] = field(default_factory=dict)
-    _suggested: set[str] = field(default_factory=set)
+    suggested: set[str] = field(default_factory=set)
     _refreshes: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -117,9 +118,9 @@ class Examination:
         """
         manager = self.experiments.env.context_manager()
         components = [*manager.get_input_components(), *manager.get_output_components(), *manager.get_constants()]
-        taken = {item.name for item in components} | self._suggested
+        taken = {item.name for item in components} | self.suggested
         chosen = name or name_from_attr_path(attr_path, taken, kind)
-        self._suggested.add(chosen)
+        self.suggested.add(chosen)
         is_array = isinstance(self.experiments.resolve(attr_path), np.ndarray)
         line = component_line(kind, chosen, f"torch.from_numpy({attr_path})" if is_array else attr_path)
         return "\n".join([*(self.imports(attr_path) if with_imports else ()), line])
