@@ -67,10 +67,10 @@ def tutorial() -> tuple[ExportableEnv, Actor]:
     return env, Actor(num_obs=10, num_act=2).eval()
 
 
-def measure(candidates: Candidates) -> dict[str, float]:
+def measure(candidates: Candidates, rounds: int = ROUNDS) -> dict[str, float]:
     """Median CPU seconds of each candidate, from interleaved rounds."""
     times: dict[str, list[float]] = {name: [] for name in candidates}
-    for round_number in range(ROUNDS + 1):
+    for round_number in range(rounds + 1):
         for name, run in candidates.items():
             gc.collect()  # so that garbage of the previous candidate is not measured
             start = time.process_time()
@@ -93,10 +93,10 @@ def seconds_of_stages(functions: Mapping[str, Sequence[str]], run: Callable[[], 
 
 
 def print_stages(title: str, columns: dict[str, dict[str, float]]) -> None:
-    print(f"\n{title:20}" + "".join(f"{name:>18}" for name in columns))
+    print(f"\n{title:22}" + "".join(f"{name:>18}" for name in columns))
     for stage in next(iter(columns.values())):
         cells = [f"{times[stage]:8.3f} s {times[stage] / sum(times.values()):6.0%}" for times in columns.values()]
-        print(f"{stage:20}" + "".join(f"{cell:>18}" for cell in cells))
+        print(f"{stage:22}" + "".join(f"{cell:>18}" for cell in cells))
 
 
 def models() -> dict[str, Model]:

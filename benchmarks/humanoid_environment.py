@@ -92,9 +92,9 @@ class HumanoidEnvironment(ExportableEnvironment):
         self.targets = torch.zeros(1, NUM_JOINTS)
         self.torques = torch.zeros(1, NUM_JOINTS)
         self._restart()
-        self._register()
 
-    def _register(self) -> None:
+    def register(self) -> None:
+        """Register all components, but for the state of the actor."""
         manager = self.context_manager()
         for name in ("joint_position", "joint_velocity", "angular_velocity", "gravity", "command", "heights"):
             manager.add_component(Input(name, lambda name=name: getattr(self, name)))  # type: ignore[misc]
@@ -201,6 +201,12 @@ class HumanoidEnvironment(ExportableEnvironment):
 
 def make_humanoid() -> tuple[HumanoidEnvironment, HumanoidActor]:
     """The environment and its actor, whose state is registered as two more memories."""
-    env, actor = HumanoidEnvironment(), HumanoidActor().eval()
+    env, actor = make_bare_humanoid()
+    env.register()
     add_actor_memory(env.context_manager(), actor.get_state)
     return env, actor
+
+
+def make_bare_humanoid() -> tuple[HumanoidEnvironment, HumanoidActor]:
+    """The same without any component."""
+    return HumanoidEnvironment(), HumanoidActor().eval()

@@ -1,4 +1,4 @@
-"""Measures how the CPU time of a check or an export is shared among its stages."""
+"""Measures how the CPU time of a check, a discovery or an export is shared among its stages."""
 
 import contextlib
 import functools
@@ -37,6 +37,13 @@ CHECK: Mapping[str, Sequence[str]] = {
     ],
     "lower": ["exploy.diagnosis.check.with_lowering"],
     "verify": ["exploy.diagnosis.lowering.verify_against_program"],
+}
+DISCOVERY: Mapping[str, Sequence[str]] = {
+    "capture": ["exploy.discovery.search.capture"],
+    "steps and resets": ["exploy.discovery.search.watch_movement"],
+    "standing still": ["exploy.discovery.search.changes_of_pipeline"],
+    "influence": ["exploy.discovery.search.Influence"],
+    "check": ["exploy.discovery.discover.check_environment"],
 }
 
 

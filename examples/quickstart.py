@@ -24,14 +24,6 @@ class Pendulum(ExportableEnvironment):
         self.last_action = torch.zeros(1, 1)
         self.torque = torch.zeros(1, 1)
         self.hooks = [lambda *_: None] * 3
-        self.context_manager().add_components(
-            [
-                Input("angle", lambda: self.angle, metadata={"unit": "rad"}),
-                Input("velocity", lambda: self.velocity, metadata={"unit": "rad/s"}),
-                Memory("last_action", lambda: self.last_action),
-                Output("torque", lambda: self.torque, metadata={"unit": "Nm"}),
-            ]
-        )
 
     # Computed by the exported file.
 
@@ -102,13 +94,40 @@ class Pendulum(ExportableEnvironment):
         self.last_action.zero_()
 
 
+def make_actor() -> torch.nn.Module:
+    """The policy. A real one would be loaded from a checkpoint."""
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.ELU(), torch.nn.Linear(32, 1))
+
+
+def register(env: Pendulum) -> None:
+    """Register what the file exchanges with the robot, and what it keeps from step to step.
+
+    `exploy discover examples/quickstart.py:make_bare --output torque=env.torque` finds the same. The units are added.
+    """
+    env.context_manager().add_components(
+        [
+            Input("angle", lambda: env.angle, metadata={"unit": "rad"}),
+            Input("velocity", lambda: env.velocity, metadata={"unit": "rad/s"}),
+            Memory("last_action", lambda: env.last_action),
+            Output("torque", lambda: env.torque, metadata={"unit": "Nm"}),
+        ]
+    )
+
+
+def make_bare() -> tuple[Pendulum, torch.nn.Module]:
+    """Create environment and actor, with nothing registered. Used by `exploy discover`."""
+    return Pendulum(), make_actor()
+
+
 def make() -> tuple[Pendulum, torch.nn.Module]:
     """Create environment and actor. Used by `exploy check examples/quickstart.py:make` and the other commands.
 
-    A real factory would load a checkpoint. It must return the same weights at every call.
+    It must return the same weights at every call.
     """
-    torch.manual_seed(0)
-    return Pendulum(), torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.ELU(), torch.nn.Linear(32, 1))
+    env, actor = make_bare()
+    register(env)
+    return env, actor
 
 
 def main(folder: str = "pendulum") -> bool:

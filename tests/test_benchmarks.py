@@ -9,7 +9,9 @@ import pytest
 from benchmarks import loop, stages
 
 
-@pytest.mark.parametrize("functions", [stages.EXPORT, stages.CHECK], ids=["export", "check"])
+@pytest.mark.parametrize(
+    "functions", [stages.EXPORT, stages.CHECK, stages.DISCOVERY], ids=["export", "check", "discovery"]
+)
 def test_the_functions_of_each_stage_exist(functions):
     for names in functions.values():
         assert all(callable(pkgutil.resolve_name(name)) for name in names)

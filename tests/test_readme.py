@@ -1,7 +1,8 @@
 """What the README shows works as shown."""
 
 import re
-import runpy
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,29 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
+from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.exporter.core.components import Input, Output
-from exploy.exporter.core.context_manager import ContextManager
 from exploy.runtime import Controller
+from tests.support.command_line import run
 from tests.support.gbc import REF_WIDTH, WIDTH, ActorCritic, Embedding, Transformer
 
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.fixture(autouse=True)
+def quickstart(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let code import the example, and forget what it has imported."""
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    yield
+    for name in ("quickstart", "swinging"):
+        sys.modules.pop(name, None)
+
+
 def bare_pendulum() -> dict[str, Any]:
-    """The quickstart's environment with nothing registered, and an actor."""
-    env = runpy.run_path(str(ROOT / "examples" / "quickstart.py"))["Pendulum"]()
-    env._context_manager = ContextManager()
-    torch.manual_seed(0)
-    actor = torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.ELU(), torch.nn.Linear(32, 1))
+    """The quickstart's environment with nothing registered, and its actor."""
+    from quickstart import make_bare  # type: ignore[import-not-found]
+
+    env, actor = make_bare()
     return {"env": env, "actor": actor}
 
 
@@ -37,23 +47,37 @@ def normalized_pendulum() -> dict[str, Any]:
 
 def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch, capsys):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    export, trainer, _, run = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    scope = bare_pendulum()
+    export, own, trainer, _, step = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    scope: dict[str, Any] = {}
     monkeypatch.chdir(tmp_path)
     exec(export, scope)
     assert scope["result"].diagnosis.ok and scope["result"].verification.environment
     printed = capsys.readouterr().out
+    assert "nothing is left open" in printed
     assert "comparisons with the captured program" in printed and "torque" in printed
     assert (tmp_path / "pendulum" / "policy.onnx").is_file()
-    exec(run, scope)
+    exec(own, scope)
+    assert names_registered_by(scope["register"]) == names(scope["env"])
+    exec(step, scope)
     assert "200 ticks replayed: agrees" in capsys.readouterr().out
     exec(trainer, scope | normalized_pendulum())
     assert Controller.load("policy.onnx").contract.hz == 20
 
 
+def names(env: ExportableEnvironment) -> set[str]:
+    manager = env.context_manager()
+    return {item.name for item in (*manager.get_input_components(), *manager.get_output_components())}
+
+
+def names_registered_by(register: Callable[..., None]) -> set[str]:
+    scope = bare_pendulum()
+    register(scope["env"], scope["actor"])
+    return names(scope["env"])
+
+
 def test_the_diagnosis_of_the_readme_is_what_is_printed(monkeypatch, capsys):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    _, _, code, _ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    _, _, _, code, _ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     printed = re.search(r"```text\n(The exported file.*?)```", readme, re.DOTALL)
     assert printed is not None
     scope = bare_pendulum()
@@ -87,6 +111,20 @@ def test_the_code_about_trainers_runs(tmp_path: Path, monkeypatch):
     normalizers = {"normalizer": EmpiricalNormalization(WIDTH), "ref_normalizer": EmpiricalNormalization(REF_WIDTH)}
     exec(of_gbc, {"actor_critic": actor_critic, **normalizers})
     assert list(Controller.load("exported/policy.onnx").inputs) == ["obs", "ref_obs", "ref_mask"]
+
+
+def test_the_code_about_discovery_runs_and_prints_what_is_shown(tmp_path: Path, monkeypatch):
+    text = (ROOT / "docs" / "discovery.md").read_text(encoding="utf-8")
+    environment, answers, registration = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    [(command, table)] = re.findall(r"```console\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "swinging.py").write_text(environment, encoding="utf-8")
+    printed = run(*command.split()[1:], folder=tmp_path)
+    assert printed.returncode == 1, printed.stderr
+    assert printed.stdout == f"{table}\n{registration}"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    exec(answers, {})
+    assert set(Controller.load("swinging.onnx").inputs) == {"angle", "velocity", "goal"}
 
 
 def test_links_of_the_documents_lead_somewhere():

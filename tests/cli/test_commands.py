@@ -21,7 +21,7 @@ from exploy.runtime import Controller, Recorder
 from tests.support.command_line import EXPLOY, FACTORIES, ROOT, assert_fails, run, run_installed
 from tests.support.files import cart_pole_file, file_of_robot_in_simulation, robot_file, robot_inputs, write
 
-COMMANDS = ["demo", "inspect", "check", "export", "verify", "bench", "diff", "run", "view", "report"]
+COMMANDS = ["demo", "inspect", "discover", "check", "export", "verify", "bench", "diff", "run", "view", "report"]
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ def test_export_refuses_a_forgotten_input_and_writes_nothing(tmp_path: Path) -> 
     ],
 )
 def test_a_factory_that_is_none_is_refused(factory: str, message: str) -> None:
-    for command in ("check", "export"):
+    for command in ("discover", "check", "export"):
         assert_fails(run(command, factory), message)
 
 
@@ -307,10 +307,11 @@ def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
     lines = [
         line.partition("#")[0].strip()
         for line in readme.splitlines()
-        if (line.startswith("exploy ") and ".onnx" in line) or line.startswith("exploy check")
+        if (line.startswith("exploy ") and ".onnx" in line) or line.startswith(("exploy check", "exploy discover"))
     ]
     commands = [part for line in lines for part in line.split(" && ")]
-    assert {command.split()[1] for command in commands} == {"check", "export", "verify", "inspect", "bench", "diff"}
+    named = {command.split()[1] for command in commands}
+    assert named == {"discover", "check", "export", "verify", "inspect", "bench", "diff"}
     venv = VecNormalize(make_vec_env("Pendulum-v1", seed=0))
     PPO("MlpPolicy", venv, device="cpu", seed=0).save(tmp_path / "model.zip")
     venv.save(str(tmp_path / "vn.pkl"))

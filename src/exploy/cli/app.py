@@ -171,6 +171,52 @@ def check(
 
 @app.command(
     **_example(
+        "exploy discover my_project.export:make --output torque=env.torque --write registration.py",
+        "exploy discover my_project.export:make --decide env.gains=constant",
+    )
+)
+def discover(
+    factory: Factory,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="REGISTRATION.PY", help="The module to write the code to.")
+    ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output", metavar="NAME=PATH", help="A tensor that the robot gets, in terms of env. May be repeated."
+        ),
+    ] = None,
+    decisions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--decide", metavar="PATH=input|constant", help="The answer to a question about a tensor. May be repeated."
+        ),
+    ] = None,
+    steps: Steps = 20,
+    reset_within: ResetWithin = 500,
+    as_json: AsJson = False,
+    checkpoint: Checkpoint = None,
+    untrained: Untrained = False,
+    settings: Settings = None,
+) -> None:
+    """Find what to register of an environment, and print the code. Exit code 1 if something is left to decide."""
+    from exploy.cli.discover import run
+    from exploy.cli.factory import TaskOptions
+
+    run(
+        factory,
+        TaskOptions(checkpoint, untrained, settings or []),
+        write,
+        outputs or [],
+        decisions or [],
+        steps,
+        reset_within,
+        as_json,
+    )
+
+
+@app.command(
+    **_example(
         "exploy export my_project.export:make -o policy.onnx",
         "exploy export mjlab:Mjlab-Velocity-Flat-Unitree-G1 --checkpoint model.pt -o policy.onnx",
         "exploy export --from sb3 model.zip --vecnormalize vn.pkl -o policy.onnx",

@@ -41,10 +41,10 @@ class TaskOptions:
         return [name for name, value in values.items() if value]
 
 
-def load(name: str, task: TaskOptions) -> "tuple[ExportableEnvironment, torch.nn.Module]":
+def load(name: str, task: TaskOptions, *, register: bool = True) -> "tuple[ExportableEnvironment, torch.nn.Module]":
     """Call a factory given as `module:function` or `path.py:function`, or load a task given as `simulator:task`.
 
-    Modules of the current folder can be imported.
+    Modules of the current folder can be imported. The components of a task are registered only if `register`.
 
     Raises:
         FactoryError: If it is not found, raises, or does not return an environment and an actor.
@@ -54,7 +54,8 @@ def load(name: str, task: TaskOptions) -> "tuple[ExportableEnvironment, torch.nn
         require_torch()
         settings = dict(map(parsed_setting, task.settings))
         with users_code(f"The task {name}"):
-            return task_loader(simulator)(task_name, task.checkpoint, untrained=task.untrained, settings=settings)
+            load_task = task_loader(simulator)
+            return load_task(task_name, task.checkpoint, untrained=task.untrained, settings=settings, register=register)
     if task.given:
         raise FactoryError(
             f"{', '.join(task.given)}: only for tasks of simulators, such as mjlab:TASK or isaaclab:TASK; {name} makes "

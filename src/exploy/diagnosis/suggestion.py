@@ -1,5 +1,6 @@
 """Lines of code that fix findings, ready to paste."""
 
+import json
 import re
 from collections.abc import Collection
 
@@ -24,7 +25,7 @@ _SAYS_NOTHING = frozenset(
 
 def component_line(kind: str, name: str, attr_path: str) -> str:
     """Code that creates a component whose callback returns the object at a path."""
-    return f'{kind}(name="{name}", get_from_env_cb=lambda: {attr_path})'
+    return f"{kind}(name={json.dumps(name, ensure_ascii=False)}, get_from_env_cb=lambda: {attr_path})"
 
 
 def name_from_attr_path(attr_path: str, taken: Collection[str], kind: str = "Input") -> str:

@@ -18,10 +18,12 @@ from exploy.diagnosis.suggestion import component_line, name_from_attr_path
 from exploy.discovery.discovery import Discovery, Found, Question
 from exploy.discovery.search import Search, asked_and_decided
 from exploy.environment.actor import ExportableActor, make_exportable_actor
-from exploy.environment.components import Memory
+from exploy.environment.components import Memory, Output
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.errors import DiscoveryError, IncompleteDiscoveryWarning, InvalidEnvironmentError
+from exploy.live.attribute_paths import BOOKKEEPING
 from exploy.live.evaluation_mode import evaluation_mode
+from exploy.live.object_graph import is_a, walk
 from exploy.live.roots import live_objects
 from exploy.live.snapshot import Snapshot
 from exploy.verify.start_values import RESET_WITHIN
@@ -57,7 +59,8 @@ def discover(
         env: The environment.
         actor: The actor; always used in evaluation mode.
         outputs: The tensors that the robot gets, as Python expressions in `env` by the name of the Output, such as
-            `{"torque": "env.torque"}`. Without any, those that the actions move are proposed.
+            `{"torque": "env.torque"}`; `{}` if it gets the actions alone. If None, those that the actions move are
+            proposed.
         decisions: Answers to questions of an earlier discovery, "input" or "constant" by path.
         steps: Number of policy steps to watch before the first reset.
         reset_within: Number of policy steps to wait for a reset, if the environment does not implement `reset()`.
@@ -68,6 +71,7 @@ def discover(
 
     Raises:
         DiscoveryError: If an Output or a decision is not valid.
+        DuplicateNameError, ReservedNameError, ComponentError: If an Output cannot have its name.
         InvalidEnvironmentError: If the number of steps is not positive.
     """
     if steps < 1:
@@ -80,7 +84,7 @@ def discover(
         manager = env.context_manager()
         modules = [exportable, *manager.modules]
         with Snapshot({"actor": exportable}), evaluation_mode(modules), manager.registrations_undone():
-            result = _discover(env, actor, exportable, outputs or {}, decisions, steps, reset_within)
+            result = _discover(env, actor, exportable, outputs, decisions, steps, reset_within)
     if register:
         result.register(env, actor)
         if not result.ok:
@@ -92,15 +96,16 @@ def _discover(
     env: ExportableEnvironment,
     actor: torch.nn.Module,
     exportable: ExportableActor,
-    outputs: Mapping[str, str],
+    outputs: Mapping[str, str] | None,
     decisions: Mapping[str, str],
     steps: int,
     within: int,
 ) -> Discovery:
     search = Search(env, exportable, decisions, steps, within)
-    named = [_output(env, exportable, name, path) for name, path in outputs.items()]
+    named = [_output(env, name, path) for name, path in (outputs or {}).items()]
     for item in named:
         paste(item.code, env, actor)
+    at_start = _tensors(env)
     for _ in range(_MOST_CHECKS):
         with trusted_substitutes(env, exportable, with_reset=True):
             search.run()
@@ -114,7 +119,9 @@ def _discover(
             if not search.adopt([*further.values()]):
                 search.problems += [_by_path(item, search.found) for item in severe]
                 break
-    questions = [*search.questions.values(), *_about_outputs(env, exportable)]
+    questions = [*search.questions.values()]
+    if outputs is None and not _has_output(env):
+        questions += _about_outputs(env, exportable, at_start)
     unknown = [path for path in decisions if path not in asked_and_decided(search)]
     if unknown:
         raise DiscoveryError(
@@ -138,18 +145,25 @@ def _validated(decisions: Mapping[str, str]) -> Mapping[str, str]:
     return decisions
 
 
-def _output(env: ExportableEnvironment, actor: ExportableActor, name: str, path: str) -> Found:
+def _output(env: ExportableEnvironment, name: str, path: str) -> Found:
     """An Output that the user has named.
 
     Raises:
-        DiscoveryError: If its expression does not give a tensor.
+        DiscoveryError: If its expression does not give a tensor before the first step.
+        DuplicateNameError: If a component of this name is registered already.
+        ReservedNameError, ComponentError: If a component cannot have this name.
     """
     try:
         value = eval(path, {"env": env, "torch": torch})
     except Exception as error:
-        raise DiscoveryError(f"Output {name!r}: {path!r} raises {type(error).__name__}: {error}.") from error
+        raise DiscoveryError(
+            f"Output {name!r}: {path!r} raises {type(error).__name__}: {error}. It must exist before the first step."
+        ) from error
     if not isinstance(value, torch.Tensor):
         raise DiscoveryError(f"Output {name!r}: {path!r} must be a torch.Tensor, got {type(value).__name__}.")
+    manager = env.context_manager()
+    with manager.registrations_undone():
+        manager.add_component(Output(name, lambda: value))
     return Found("output", name, path, component_line("Output", name, path))
 
 
@@ -175,13 +189,15 @@ def _by_path(finding: Finding, found: Sequence[Found]) -> Finding:
     return dataclasses.replace(finding, tensor=paths.get(finding.tensor, finding.tensor))
 
 
-def _about_outputs(env: ExportableEnvironment, actor: ExportableActor) -> list[Question]:
-    """A question about what the robot gets, if no Output is registered."""
+def _tensors(env: ExportableEnvironment) -> set[str]:
+    return {item.attr_path for item in walk({"env": env}, skip=BOOKKEEPING) if is_a(item.value, torch.Tensor)}
+
+
+def _about_outputs(env: ExportableEnvironment, actor: ExportableActor, possible: set[str]) -> list[Question]:
+    """A question about what the robot gets: those of some tensors that the actions move."""
     manager = env.context_manager()
-    if any(not isinstance(item, Memory) for item in manager.get_output_components()):
-        return []
     try:
-        moved = moved_by_actions(Experiments(env, actor))
+        moved = [path for path in moved_by_actions(Experiments(env, actor)) if path in possible]
     except Exception:
         return []
     options: dict[str, str] = {}
@@ -193,6 +209,10 @@ def _about_outputs(env: ExportableEnvironment, actor: ExportableActor) -> list[Q
         return []
     what = "no Output is named; the actions move these tensors: pass those that the robot gets, outputs={NAME: PATH}"
     return [Question("outputs", what, "", options, next(iter(options)))]
+
+
+def _has_output(env: ExportableEnvironment) -> bool:
+    return any(not isinstance(item, Memory) for item in env.context_manager().get_output_components())
 
 
 def _is_part(tensor: str, path: str) -> bool:

@@ -42,6 +42,7 @@ class Found:
         code: The lines that make it.
         note: What a reader should know of it; empty if there is nothing.
         where: The line of user code that reads it.
+        instead: The lines that could be there in its place, if that is the user's choice.
     """
 
     kind: str
@@ -50,6 +51,7 @@ class Found:
     code: str
     note: str = ""
     where: str = ""
+    instead: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,10 @@ class Discovery:
     @property
     def code(self) -> str:
         """A module with a function `register(env, actor)`, to paste and to own. Open questions are comments in it."""
-        lines = [line for item in self.found for line in _adding(item.code)]
+        lines: list[str] = []
+        for item in self.found:
+            lines += _adding(item.code)
+            lines += [f"# or instead: {line}" for line in _adding(item.instead)]
         for question in self.questions:
             lines += ["", *_comment(f"To decide: {question.path}: {question.what}")]
             for name, option in question.options.items():
@@ -149,15 +154,16 @@ class Discovery:
         file = io.StringIO()
         width = shutil.get_terminal_size(_USUAL_SIZE).columns
         console = Console(file=file, width=width, color_system=None, emoji=False)
-        console.print(for_rich(self.verdict), highlight=False)
+        console.print(for_rich(self.verdict), highlight=False, soft_wrap=True)
         console.print(self.table())
         if self.constants:
-            console.print(for_rich(self._constants_line), highlight=False)
+            console.print(for_rich(self.constants_line), highlight=False)
         print(f"\n{self.code}", file=file)
         return file.getvalue().rstrip("\n")
 
     @property
-    def _constants_line(self) -> str:
+    def constants_line(self) -> str:
+        """The tensors that the file will store, in one line."""
         shown, more = self.constants[:_MOST_CONSTANTS], len(self.constants) - _MOST_CONSTANTS
         return f"Constants, which nothing has moved: {', '.join(shown)}{f' and {more} more' if more > 0 else ''}."
 
@@ -166,10 +172,14 @@ class Discovery:
         table = Table("", "name", "tensor", "what", "where")
         for column in (2, 4):
             table.columns[column].overflow = "fold"
-        rows = [(item.kind, item.name, item.path, item.note, item.where) for item in self.found]
+            table.columns[column].ratio = 3
+        table.columns[3].ratio = 2
+        rows = [
+            (item.kind, item.name, item.path if item.path != item.name else "", item.note, item.where)
+            for item in self.found
+        ]
         for question in self.questions:
-            answers = " or ".join(question.options)
-            what = f"{question.what}; {answers}? Proposed: {question.proposal}."
+            what = f"{question.what}{_answers(question)}"
             rows.append(("[yellow]to decide[/]", "", question.path, what, question.where))
         for item in self.problems:
             advice = item.suggestion.removeprefix("# ") if item.suggestion else ""
@@ -180,7 +190,13 @@ class Discovery:
         return table
 
 
-_KINDS = ("input", "memory", "output", "connection")
+_KINDS = ("input", "memory", "output", "connection", "constant")
+
+
+def _answers(question: Question) -> str:
+    answers = " or ".join(question.options)
+    proposed = f" Proposed: {question.proposal}." if len(question.options) > 1 and question.proposal else ""
+    return f". {answers[:1].upper()}{answers[1:]}?{proposed}"
 
 
 def _imports(code: str) -> str:

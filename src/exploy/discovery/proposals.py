@@ -16,7 +16,7 @@ def likely_answers(
     """Flags for the elements that are probably an "input", and those that are probably a "constant".
 
     A command is observed as it is: it changes elements of the observations that no step changes. A gain or a bias
-    changes elements that steps change as well, or none at all. The elements of a large tensor are judged together.
+    changes only elements that steps change as well, or none. The elements of a large tensor are judged together.
 
     Args:
         program: The program.
@@ -41,16 +41,14 @@ def _likely_answer(program: Program, frozen: FrozenTensor, indices: np.ndarray, 
             after = torch.func.functional_call(program.module, _changed(program, frozen, indices), arguments)
     except Exception:
         return "constant"
-    affected = False
     for name, one, two in zip(program.policy_step_outputs, before, after, strict=False):
         if name not in program.observation_outputs:
             continue
         flags = (one != two).reshape(-1).numpy()
         moved = movement.observations.get(name, np.zeros(flags.size, dtype=bool))
-        if (flags & moved).any():
-            return "constant"
-        affected |= bool(flags.any())
-    return "input" if affected else "constant"
+        if (flags & ~moved).any():
+            return "input"
+    return "constant"
 
 
 def _changed(program: Program, frozen: FrozenTensor, indices: np.ndarray) -> dict[str, torch.Tensor]:

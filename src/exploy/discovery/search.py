@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+import torch
 
 from exploy.capture.capture import capture
 from exploy.capture.influence import Influence
@@ -27,8 +28,11 @@ from exploy.discovery.own_motion import continues_itself
 from exploy.discovery.proposals import likely_answers
 from exploy.discovery.regions import Region, regions
 from exploy.environment.actor import ExportableActor, unwrapped
+from exploy.environment.components import Memory
 from exploy.environment.exportable_environment import ExportableEnvironment
+from exploy.environment.offered_ports import OffersPorts
 from exploy.errors import DiscoveryError
+from exploy.live.geometry import Geometry
 from exploy.live.location import UNKNOWN
 from exploy.live.python_values import PythonValues
 
@@ -69,7 +73,8 @@ class Search:
         self._settled: set[str] = set()
 
     def run(self) -> None:
-        """Search until a round finds nothing new."""
+        """Take what the environment offers, then search until a round finds nothing new."""
+        self.adopt(_offered(self._env))
         for _ in range(_MOST_ROUNDS):
             try:
                 program = capture(self._env, self._actor)
@@ -127,16 +132,17 @@ class Search:
         found = [*self._refreshes(examination, moving)]
         if found:
             return found  # the pipeline computes more with them
-        found = [*self._memories(examination, memories, changes)]
         asked: dict[str, Question] = {}
         for item in moving:
             if self._is_copied_observation(examination, item):
                 asked[item.name] = self._about_observation(examination, item)
             else:
                 found += self._inputs(examination, item, elements[item.name])
+        found += self._memories(examination, memories, changes)
         still = [item for item in others if item not in moving]
         for item in still:
-            asked |= {question.path: question for question in self._about(program, examination, item, elements)}
+            if not self._is_output(item):
+                asked |= {question.path: question for question in self._about(program, examination, item, elements)}
         unmoved = [item for item in stored if item not in memories and not self.movement.moved(item.name)]
         self.constants = [item.name for item in unmoved if item.name not in self.asked_tensors and self._exists(item)]
         return [*found, *self._decided(asked)]
@@ -161,6 +167,15 @@ class Search:
     def _exists(self, frozen: FrozenTensor) -> bool:
         """Whether a tensor has a path, so that it was watched."""
         return self._experiments.live(frozen) is not None
+
+    def _is_output(self, frozen: FrozenTensor) -> bool:
+        """Whether a tensor is an Output that the pipeline does not write; the file gives its value."""
+        live = self._experiments.live(frozen)
+        if not isinstance(live, torch.Tensor) or not live.numel():
+            return False
+        outputs = self._env.context_manager().get_output_components()
+        place = Geometry.of(live)
+        return any(place.overlaps(Geometry.of(item.fetch())) for item in outputs if not isinstance(item, Memory))
 
     def _moves(self, frozen: FrozenTensor, elements: np.ndarray) -> bool:
         """Whether steps change elements that have influence."""
@@ -203,7 +218,7 @@ class Search:
                 if code in known:
                     continue  # one line registers the whole state of an actor
                 known.add(code)
-                yield Found("memory", _name_in(code) or path, path, code, "", _where(frozen))
+                yield Found("memory", _name_in(code) or "actor_state", path, code, "", _where(frozen))
 
     def _is_copied_observation(self, examination: Examination, frozen: FrozenTensor) -> bool:
         """Whether observations are this tensor alone, and step() makes it of something else. Images usually are."""
@@ -292,6 +307,28 @@ class Search:
             self._settled.add(path)
             code = question.options[answer]
             yield Found(answer, _name_in(code) or path, path, code, "as decided", question.where)
+
+
+def _offered(env: ExportableEnvironment) -> list[Found]:
+    """What the environment of a framework knows by itself."""
+    if not isinstance(env, OffersPorts):
+        return []
+    return [
+        Found(
+            port.kind,
+            port.name,
+            port.name,
+            f'env.add_ports("{port.name}")',
+            "your choice: this, or others that it is computed from" if port.instead else "",
+            "",
+            f"env.add_ports({', '.join(map(_quoted, port.instead))})" if port.instead else "",
+        )
+        for port in env.offered_ports()
+    ]
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
 
 
 def asked_and_decided(search: Search) -> Iterable[str]:

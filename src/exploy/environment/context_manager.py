@@ -79,6 +79,10 @@ class ContextManager:
             raise ComponentError(f"add_group() takes a Group, got {type(group).__name__}.")
         self._commit(_Additions.of_group(group))
 
+    def get_group_names(self) -> list[str]:
+        """The full names of all groups."""
+        return list(self._groups)
+
     def add_constant(self, name: str, callback: TensorCallback) -> None:
         """Declare a tensor as a constant: the file stores its value at export.
 

@@ -20,6 +20,7 @@ class LoadTask(Protocol):
         *,
         untrained: bool = False,
         settings: Mapping[str, Any] | None = None,
+        register: bool = True,
     ) -> "tuple[ExportableEnvironment, ExportableActor]":
         """Make the environment of a task and the actor of a checkpoint."""
 

@@ -32,6 +32,7 @@ class IsaacLabEnvironment(ManagerBasedEnvironment):
         motors: Whether the file computes the efforts of explicit actuator models as well, at the rate of the
             simulation: for robots whose drives take torques, and for other simulators. Needs
             `cfg.sim.use_newton_actuators = False`.
+        register: Whether to register all components; if not, `exploy.discover()` offers them one by one.
 
     Raises:
         InvalidEnvironmentError: If there are several robots, it is not on the CPU or not on Newton, a group does not
@@ -50,12 +51,13 @@ class IsaacLabEnvironment(ManagerBasedEnvironment):
         clip_actions: float | None = None,
         *,
         motors: bool = False,
+        register: bool = True,
     ):
         clip_actions = getattr(env, "clip_actions", None) if clip_actions is None else clip_actions
         env = env.unwrapped
         _require_cpu(env)
         _require_newton(env)
-        super().__init__(env, groups, clip_actions, IsaacLabMotors(env) if motors else None)
+        super().__init__(env, groups, clip_actions, IsaacLabMotors(env) if motors else None, register)
         warn_of_random_events(env.event_manager, MOVED_CENTRES, CENTRES)
         if motors:
             warn_of_random_events(env.event_manager, RANDOM_GAINS, GAINS)

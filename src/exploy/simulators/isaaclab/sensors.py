@@ -51,7 +51,9 @@ def height_scan(env: Any, sensor_cfg: Any, offset: float = 0.5) -> torch.Tensor:
 def _heights(name: str, sensor: Any, scene: Any) -> RobotPort:
     group = f"sensor.ray_caster.{name_part(name)}"
     call = (sys.modules[__name__], heights.__name__, sensor)
-    return RobotPort(Input, f"{group}.height", None, call, {"unit": "m"}, group, _pattern(sensor, scene))
+    return RobotPort(
+        Input, f"{group}.height", None, call, {"unit": "m"}, group, _pattern(sensor, scene), is_computed=True
+    )
 
 
 def _pattern(sensor: Any, scene: Any) -> dict[str, Any]:

@@ -26,6 +26,7 @@ def load_task(
     *,
     untrained: bool = False,
     settings: Mapping[str, Any] | None = None,
+    register: bool = True,
 ) -> tuple[IsaacLabEnvironment, ExportableActor]:
     """Make the environment of a task, as for playing, and the actor of a checkpoint: one robot, on Newton and the CPU.
 
@@ -35,6 +36,7 @@ def load_task(
         untrained: Without a checkpoint, take an actor with random weights.
         settings: Changes of the environment's configuration, such as `{"scene.robot.spawn.usd_path": "robot.usd"}`.
             `motors` is that of `IsaacLabEnvironment`.
+        register: Whether to register all components of the environment.
 
     Raises:
         FactoryError: If Isaac Lab is not installed, there is no such task or setting, it has no managers, cannot run
@@ -62,7 +64,7 @@ def load_task(
         groups = tuple(runner.cfg["obs_groups"]["actor"])
         if checkpoint is not None and weights is not None:
             load_actor(runner.alg.get_policy(), weights, checkpoint, env, task, groups)
-        return IsaacLabEnvironment(runner.env, groups, motors=motors), actor_from_runner(runner)
+        return IsaacLabEnvironment(runner.env, groups, motors=motors, register=register), actor_from_runner(runner)
     except BaseException:
         env.close()  # a process can have one environment at a time
         raise

@@ -1,8 +1,10 @@
 """The adapter of manager-based environments; a subclass for each simulator says what its robots can give."""
 
 import contextlib
+import difflib
 import math
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,8 +17,9 @@ from exploy.environment.components import Input, Memory, Output
 from exploy.environment.context_manager import ContextManager
 from exploy.environment.exportable_environment import ExportableEnvironment, Observations
 from exploy.environment.observations import observation_ports
+from exploy.environment.offered_ports import OfferedPort
 from exploy.environment.substitutes import Substitute
-from exploy.errors import InvalidEnvironmentError
+from exploy.errors import DuplicateNameError, InvalidEnvironmentError
 from exploy.simulators.manager_based.input_sources import with_sources
 from exploy.simulators.manager_based.interface_names import is_known_to_robots
 from exploy.simulators.manager_based.memories import action_memories, buffer_memories, modifier_memories
@@ -42,6 +45,7 @@ class ManagerBasedEnvironment(ExportableEnvironment):
             in a dictionary.
         clip_actions: The limit that the training library's wrapper sets to actions; None for none.
         motors: Models of motors that the file computes as well, between the targets and the simulator.
+        register: Whether to register Inputs, Memories and Outputs; if not, that is left to `add_ports()`.
 
     Raises:
         InvalidEnvironmentError: If there are several robots, or a group does not exist.
@@ -49,7 +53,12 @@ class ManagerBasedEnvironment(ExportableEnvironment):
     """
 
     def __init__(
-        self, env: Any, groups: Sequence[str], clip_actions: float | None = None, motors: Motors | None = None
+        self,
+        env: Any,
+        groups: Sequence[str],
+        clip_actions: float | None = None,
+        motors: Motors | None = None,
+        register: bool = True,
     ):
         super().__init__()
         self._env = env
@@ -66,7 +75,10 @@ class ManagerBasedEnvironment(ExportableEnvironment):
         self._require_one_robot()
         self._require_groups()
         self.reset()
-        self._register()
+        self._used: set[str] = set()
+        self._prepare_registration()
+        if register:
+            self.add_ports(*(port.name for port in self.offered_ports(with_choices=False)))
 
     # -- what a simulator differs in ---------------------------------------------------------------------------------
 
@@ -206,15 +218,67 @@ class ManagerBasedEnvironment(ExportableEnvironment):
 
     # -- registration ------------------------------------------------------------------------------------------------
 
-    def _register(self) -> None:
-        manager = self.context_manager()
+    def offered_ports(self, *, with_choices: bool = True) -> list[OfferedPort]:
+        """What the pipeline uses and is not registered yet, and all Outputs.
+
+        Args:
+            with_choices: Also find out what could be given instead of ports that the environment computes from others.
+        """
+        known = self.context_manager().get_component_by_name
+        offered = [port for port in self._table().values() if port.kind is Output or port.name in self._used]
+        return [
+            OfferedPort(port.kind.__name__.lower(), port.name, self._instead_of(port) if with_choices else ())
+            for port in offered
+            if known(port.name) is None
+        ]
+
+    def add_ports(self, *names: str) -> None:
+        """Register ports of the simulator by their names.
+
+        Raises:
+            InvalidEnvironmentError: If there is no port of a name.
+            DuplicateNameError: If one is registered already.
+        """
+        table = self._table()
+        unknown = [name for name in names if name not in table]
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], table, n=3, cutoff=0.4)
+            raise InvalidEnvironmentError(f"The environment has no port {unknown[0]!r}. Similar: {', '.join(near)}.")
+        register(self.context_manager(), [table[name] for name in names])
+
+    def _table(self) -> dict[str, RobotPort]:
+        """All ports of the simulator; it is not kept, so that the paths of tensors do not lead through it."""
         motors = self._motors.ports() if self._motors is not None else ()
-        offered = with_sources([*self.robot_ports(), *self._memories(), *motors], self.base_names())
+        ports = with_sources([*self.robot_ports(), *self._memories(), *motors], self.base_names())
+        twice = [name for name, count in Counter(port.name for port in ports).items() if count > 1]
+        if twice:
+            raise DuplicateNameError(f"The environment has two ports of the name {twice[0]!r}.")
+        return {port.name: port for port in ports}
+
+    def _prepare_registration(self) -> None:
+        """Find out what the pipeline uses, and register all but ports."""
+        self._add_constants()
+        self._used, substitutes = self._try([port for port in self._table().values() if not port.instead_of])
+        self.context_manager().add_substitutes(substitutes)
+
+    def _add_constants(self) -> None:
         for name in self._neutral:
-            manager.add_constant(name, partial(self._neutral.__getitem__, name))
-        used, substitutes = self._try(offered)
-        manager.add_substitutes(substitutes)
-        register(manager, [port for port in offered if port.kind is Output or port.name in used])
+            self.context_manager().add_constant(name, partial(self._neutral.__getitem__, name))
+
+    def _instead_of(self, port: RobotPort) -> tuple[str, ...]:
+        """The names of the ports that the pipeline uses if it does not get this one."""
+        others = [
+            item for item in self._table().values() if item.instead_of in ("", port.name) and item.name != port.name
+        ]
+        if not port.is_computed and all(item.instead_of != port.name for item in others):
+            return ()
+        known, self._context_manager = self._context_manager, ContextManager()
+        try:
+            self._add_constants()
+            used, _ = self._try(others)
+        finally:
+            self._context_manager = known
+        return tuple(item.name for item in others if item.name in used - self._used)
 
     def _memories(self) -> Iterator[RobotPort]:
         yield from action_memories(self._env.action_manager)

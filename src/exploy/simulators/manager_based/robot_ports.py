@@ -22,6 +22,8 @@ class RobotPort:
         metadata: Metadata of the component.
         group: The group that the name begins with, if it has metadata of its own.
         group_metadata: Metadata of the group.
+        is_computed: Whether the environment computes it from others, which a robot could give instead.
+        instead_of: The name of the port that it can be given instead of; it is not used otherwise.
     """
 
     kind: type[Input | Memory | Output]
@@ -31,10 +33,12 @@ class RobotPort:
     metadata: dict[str, Any] | None = None
     group: str | None = None
     group_metadata: dict[str, Any] | None = None
+    is_computed: bool = False
+    instead_of: str = ""
 
-    def component(self) -> Input | Output:
-        """Make the component, under its name within the group."""
-        name = self.name if self.group is None else self.name.removeprefix(f"{self.group}.")
+    def component(self, group: str | None = None) -> Input | Output:
+        """Make the component, under its name within a group."""
+        name = self.name if group is None else self.name.removeprefix(f"{group}.")
         if self.kind is Memory:
             assert self.fetch is not None
             return Memory(name, self.fetch)
@@ -55,17 +59,18 @@ def live(owner: Any, attribute: str) -> Callable[[], torch.Tensor]:
 
 
 def register(manager: ContextManager, ports: Iterable[RobotPort]) -> None:
-    """Make and register components, in their groups.
+    """Make and register components, in their groups. Those of a group that exists get its name, and are not in it.
 
     Raises:
         DuplicateNameError: If two of them have the same name.
     """
     groups: dict[str, list[RobotPort]] = {}
+    known = set(manager.get_group_names())
     for port in ports:
-        if port.group is None:
+        if port.group is None or port.group in known:
             manager.add_component(port.component())
         else:
             groups.setdefault(port.group, []).append(port)
     for name, members in groups.items():
         metadata = next((port.group_metadata for port in members if port.group_metadata is not None), None)
-        manager.add_group(Group(name, [port.component() for port in members], metadata))
+        manager.add_group(Group(name, [port.component(name) for port in members], metadata))

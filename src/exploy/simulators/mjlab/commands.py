@@ -14,6 +14,10 @@ _TARGETS = {  # tensors of command terms, and what they are called as ports
     "target_pos": ("position", {"unit": "m", "frame": "world"}),
     "target_selection": ("selection", {}),
 }
+_OF_MOTIONS = (  # properties of a motion, at the step that is due
+    "command", "anchor_pos_w", "anchor_quat_w", "anchor_lin_vel_w", "anchor_ang_vel_w",
+    "body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w",
+)  # fmt: skip
 
 
 def command_ports(manager: Any) -> Iterator[RobotPort]:
@@ -31,7 +35,11 @@ def _ports_of(name: str, term: Any) -> Iterator[RobotPort]:
         # The file holds the motion; the application says which frame is due, so that it can pause, repeat or stop it.
         last = int(term.motion.time_step_total) - 1
         frame = {"kind": "command", "limits": [0, last]}
-        yield RobotPort(Input, f"cmd.time_step.{name}", fetch=live(term, "time_steps"), metadata=frame)
+        step = f"cmd.time_step.{name}"
+        yield RobotPort(Input, step, fetch=live(term, "time_steps"), metadata=frame)
+        for attribute in _OF_MOTIONS:
+            port = f"cmd.reference.{name}.{attribute}"
+            yield RobotPort(Input, port, call=(term, attribute), metadata={"kind": "command"}, instead_of=step)
         return
     known = [attribute for attribute in _TARGETS if isinstance(getattr(term, attribute, None), torch.Tensor)]
     for attribute in known:

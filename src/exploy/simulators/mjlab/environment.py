@@ -33,6 +33,7 @@ class MjlabEnvironment(ManagerBasedEnvironment):
         clip_actions: `clip_actions` of the runner's configuration; that of the wrapper if None.
         motors: Whether the file computes the efforts of actuator models in torch as well, at the rate of the
             simulation: for robots whose drives take torques, and for other simulators.
+        register: Whether to register all components; if not, `exploy.discover()` offers them one by one.
 
     Raises:
         InvalidEnvironmentError: If there are several robots, it is not on the CPU, a group does not exist, a delay is
@@ -51,11 +52,12 @@ class MjlabEnvironment(ManagerBasedEnvironment):
         clip_actions: float | None = None,
         *,
         motors: bool = False,
+        register: bool = True,
     ):
         clip_actions = getattr(env, "clip_actions", None) if clip_actions is None else clip_actions
         env = env.unwrapped
         _require_cpu(env)
-        super().__init__(env, groups, clip_actions, MjlabMotors(env) if motors else None)
+        super().__init__(env, groups, clip_actions, MjlabMotors(env) if motors else None, register)
         _warn_of_biases(env)
         if motors:
             warn_of_random_events(env.event_manager, RANDOM_GAINS, GAINS)

@@ -103,6 +103,7 @@ def _height_scans(env: Any, groups: Collection[str]) -> Iterator[RobotPort]:
             metadata={"unit": "m"},
             group=group,
             group_metadata=_pattern(env.scene[name]),
+            is_computed=True,
         )
 
 

@@ -24,6 +24,7 @@ def load_task(
     *,
     untrained: bool = False,
     settings: Mapping[str, Any] | None = None,
+    register: bool = True,
 ) -> tuple[MjlabEnvironment, ExportableActor]:
     """Make the environment of a task for one robot on the CPU, as for playing, and the actor of a checkpoint.
 
@@ -33,6 +34,7 @@ def load_task(
         untrained: Without a checkpoint, take an actor with random weights.
         settings: Changes of the environment's configuration, such as `{"commands.motion.motion_file": "walk.npz"}`.
             `motors` is that of `MjlabEnvironment`.
+        register: Whether to register all components of the environment.
 
     Raises:
         FactoryError: If mjlab is not installed, there is no such task or setting, or a checkpoint is missing.
@@ -54,7 +56,7 @@ def load_task(
     groups = tuple(runner.cfg["obs_groups"]["actor"])
     if checkpoint is not None and weights is not None:
         load_actor(runner.alg.get_policy(), weights, checkpoint, env, task, groups)
-    return MjlabEnvironment(runner.env, groups, motors=motors), actor_from_runner(runner)
+    return MjlabEnvironment(runner.env, groups, motors=motors, register=register), actor_from_runner(runner)
 
 
 def _registry(task: str) -> Any:

@@ -10,8 +10,14 @@ import pytest
 import torch
 
 import exploy
-from exploy.environment.components import Input
-from exploy.errors import DiscoveryError, DuplicateNameError, IncompleteDiscoveryWarning, InvalidEnvironmentError
+from exploy.environment.components import Input, Output
+from exploy.errors import (
+    ComponentError,
+    DiscoveryError,
+    DuplicateNameError,
+    IncompleteDiscoveryWarning,
+    InvalidEnvironmentError,
+)
 from tests.discovery.test_known_environments import CASES, stripped
 from tests.support import tutorial
 from tests.support.discovery_traps.base import ResettableRobot, TrapRobot, small_actor
@@ -127,7 +133,10 @@ def test_registering_twice_is_refused_whole() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"outputs": {"torque": "env.torques"}}, r"'env.torques' raises AttributeError"),
+        (
+            {"outputs": {"torque": "env.torques"}},
+            r"'env.torques' raises AttributeError.* must exist before the first step",
+        ),
         ({"outputs": {"torque": "env.decimation"}}, r"must be a torch.Tensor, got int"),
         ({"decisions": {"env.mass": "memory"}}, r"must be one of input, constant, got 'memory'"),
         ({"decisions": {"env.speed": "input"}}, r"no question about env.speed. Open: env.mass"),
@@ -136,6 +145,37 @@ def test_registering_twice_is_refused_whole() -> None:
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(DiscoveryError, match=message):
         exploy.discover(*drone(), outputs=options.get("outputs", TORQUE), decisions=options.get("decisions"))
+
+
+def test_the_name_of_an_output_that_is_registered_already_is_refused_at_once() -> None:
+    env, actor = drone()
+    env.context_manager().add_component(Output("torque", lambda: env.torque))
+    with pytest.raises(DuplicateNameError, match="torque"):
+        exploy.discover(env, actor, outputs=TORQUE)
+
+
+def test_an_output_may_have_any_name_that_a_component_can_have() -> None:
+    result = exploy.discover(*drone(), outputs={'left "motor"'.replace(" ", "_"): "env.torque"})
+    env, actor = drone()
+    result.register(env, actor)
+    assert env.context_manager().get_component_by_name('left_"motor"') is not None
+    with pytest.raises(ComponentError, match="white space"):
+        exploy.discover(*drone(), outputs={"left motor": "env.torque"})
+
+
+def test_a_robot_that_gets_the_actions_alone_needs_no_output() -> None:
+    result = exploy.discover(*drone(), outputs={}, decisions={"env.mass": "constant"})
+    assert result.ok, str(result)
+
+
+def test_a_file_is_proposed_no_output_that_is_made_by_a_step() -> None:
+    class Late(Drone):
+        def process_actions(self, actions: torch.Tensor) -> None:
+            super().process_actions(actions)
+            self.target = 2.0 * actions
+
+    (question,) = exploy.discover(Late(), small_actor(6), decisions={"env.mass": "constant"}).questions
+    assert set(question.options) == {"torque"}
 
 
 def test_no_steps_are_refused() -> None:
@@ -173,7 +213,7 @@ import sys
 sys.path.insert(0, {folder!r})
 import exploy
 import registration
-from tests.discovery.test_discover import make
+from tests.discovery.test_discovery import make
 env, actor = make({case!r})
 registration.register(env, actor)
 exploy.export(env, actor, {file!r}, strict=False)
