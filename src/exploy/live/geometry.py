@@ -79,10 +79,22 @@ class Geometry:
     @cached_property
     def elements(self) -> np.ndarray:
         """Sorted addresses of all elements, without duplicates."""
+        if self._is_row_major:
+            return self.address + self.itemsize * np.arange(self.numel, dtype=np.int64)
         offsets = np.zeros((), dtype=np.int64)
         for size, stride in zip(self.shape, self.strides, strict=True):
             offsets = offsets[..., None] + np.arange(size, dtype=np.int64) * stride
         return np.unique(self.address + offsets * self.itemsize)
+
+    @property
+    def _is_row_major(self) -> bool:
+        """Whether the elements lie one after the other, as in a new tensor."""
+        stride = 1
+        for size, own in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if size != 1 and own != stride:
+                return False
+            stride *= size
+        return True
 
     @property
     def is_dense(self) -> bool:
