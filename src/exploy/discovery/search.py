@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-import torch
 
 from exploy.capture.capture import capture
 from exploy.capture.influence import Influence
@@ -28,11 +27,9 @@ from exploy.discovery.own_motion import continues_itself
 from exploy.discovery.proposals import likely_answers
 from exploy.discovery.regions import Region, regions
 from exploy.environment.actor import ExportableActor, unwrapped
-from exploy.environment.components import Memory
 from exploy.environment.exportable_environment import ExportableEnvironment
 from exploy.environment.offered_ports import OffersPorts
 from exploy.errors import DiscoveryError
-from exploy.live.geometry import Geometry
 from exploy.live.location import UNKNOWN
 from exploy.live.python_values import PythonValues
 
@@ -63,7 +60,7 @@ class Search:
         self.questions: dict[str, Question] = {}
         self.problems: list[Finding] = []
         self.constants: list[str] = []
-        self.asked_tensors: set[str] = set()
+        self._tensors: dict[str, str] = {}  # of questions, by their paths
         self.movement = Movement()
         self._env, self._actor = env, actor
         self._experiments = Experiments(env, actor)
@@ -71,6 +68,11 @@ class Search:
         self._length = steps, within
         self._seen: set[str] = set()
         self._settled: set[str] = set()
+
+    @property
+    def asked_tensors(self) -> set[str]:
+        """The tensors that questions are about, open or decided."""
+        return {self._tensors[path] for path in asked_and_decided(self)}
 
     def run(self) -> None:
         """Take what the environment offers, then search until a round finds nothing new."""
@@ -125,7 +127,7 @@ class Search:
         relevant = [item for item in stored if elements[item.name].any() and item.live is None]
         changes = changes_of_pipeline(self._experiments, program, PythonValues({}))
         examination = self._examination(program)
-        memories = [item for item in relevant if item.is_written or item.name in changes.tensors]
+        memories = [item for item in relevant if self._is_memory(item, changes, elements[item.name])]
         others = [item for item in relevant if item not in memories]
         moving = [item for item in others if self._moves(item, elements[item.name])]
         examination.roles = dict.fromkeys((item.name for item in moving), Role.INPUT_OR_CACHE)
@@ -133,6 +135,7 @@ class Search:
         if found:
             return found  # the pipeline computes more with them
         asked: dict[str, Question] = {}
+        self.questions.clear()  # what is registered meanwhile may have answered them
         for item in moving:
             if self._is_copied_observation(examination, item):
                 asked[item.name] = self._about_observation(examination, item)
@@ -141,11 +144,12 @@ class Search:
         found += self._memories(examination, memories, changes)
         still = [item for item in others if item not in moving]
         for item in still:
-            if not self._is_output(item):
+            if not _feeds_constants_alone(program, item):
                 asked |= {question.path: question for question in self._about(program, examination, item, elements)}
+        found += self._decided(asked)
         unmoved = [item for item in stored if item not in memories and not self.movement.moved(item.name)]
         self.constants = [item.name for item in unmoved if item.name not in self.asked_tensors and self._exists(item)]
-        return [*found, *self._decided(asked)]
+        return found
 
     def _watch(self, stored: list[FrozenTensor]) -> None:
         """Move the environment, and add what is seen of tensors that were not watched before."""
@@ -168,19 +172,16 @@ class Search:
         """Whether a tensor has a path, so that it was watched."""
         return self._experiments.live(frozen) is not None
 
-    def _is_output(self, frozen: FrozenTensor) -> bool:
-        """Whether a tensor is an Output that the pipeline does not write; the file gives its value."""
-        live = self._experiments.live(frozen)
-        if not isinstance(live, torch.Tensor) or not live.numel():
-            return False
-        outputs = self._env.context_manager().get_output_components()
-        place = Geometry.of(live)
-        return any(place.overlaps(Geometry.of(item.fetch())) for item in outputs if not isinstance(item, Memory))
+    def _is_memory(self, frozen: FrozenTensor, changes: OwnChanges, elements: np.ndarray) -> bool:
+        """Whether the pipeline writes elements that it reads before."""
+        changed = changes.tensors.get(frozen.name)
+        if changed is None or not changed.any() or changed.shape != elements.shape:
+            return frozen.is_written or changed is not None
+        return bool((changed & elements).any()) or self._moves(frozen, elements)
 
     def _moves(self, frozen: FrozenTensor, elements: np.ndarray) -> bool:
         """Whether steps change elements that have influence."""
-        moved = self.movement.by_steps.get(frozen.name)
-        return moved is not None and (moved.shape != elements.shape or bool((moved & elements).any()))
+        return _overlap(self.movement.by_steps.get(frozen.name), elements)
 
     def _examination(self, program: Program) -> Examination:
         return Examination(self._experiments, program)
@@ -268,7 +269,7 @@ class Search:
         finding = cached_observation_finding(examination, frozen)
         whole = regions(frozen.shape, np.ones(int(np.prod(frozen.shape)), dtype=bool))[0]
         line, _ = self._component("Input", examination, frozen.name, whole, is_part=False)
-        self.asked_tensors.add(frozen.name)
+        self._tensors[frozen.name] = frozen.name
         what = f"{finding.what} {finding.suggestion}; it is an Input only if the robot can give it as it is"
         return Question(frozen.name, what, finding.where, {"input": line}, "")
 
@@ -277,7 +278,7 @@ class Search:
     ) -> Iterator[Question]:
         """What to ask about a tensor that no step changes; nothing if nothing points to a change."""
         watched = f"{self.movement.steps} steps and {self.movement.resets} resets"
-        if frozen.name in self.movement.by_resets:
+        if _overlap(self.movement.by_resets.get(frozen.name), elements[frozen.name]):
             what = f"only resets have changed it, in {watched}: a constant of an episode, or a command"
         elif frozen.name in self.movement.rewritten:
             what = f"steps write it, but always the same value, in {watched}"
@@ -290,7 +291,7 @@ class Search:
             tensor = line.rpartition("lambda: ")[2].removesuffix(")")
             constant = f'env.context_manager().add_constant("{name}", lambda: {tensor})'
             options = {"input": line, "constant": "\n".join([*line.splitlines()[:-1], constant])}
-            self.asked_tensors.add(frozen.name)
+            self._tensors[f"{frozen.name}{region.code}"] = frozen.name
             yield Question(f"{frozen.name}{region.code}", what, _where(frozen), options, answer)
 
     def _decided(self, asked: Mapping[str, Question]) -> Iterator[Found]:
@@ -307,6 +308,17 @@ class Search:
             self._settled.add(path)
             code = question.options[answer]
             yield Found(answer, _name_in(code) or path, path, code, "as decided", question.where)
+
+
+def _overlap(moved: np.ndarray | None, elements: np.ndarray) -> bool:
+    """Whether flags have one in common; also if the tensor has had several shapes."""
+    return moved is not None and (moved.shape != elements.shape or bool((moved & elements).any()))
+
+
+def _feeds_constants_alone(program: Program, frozen: FrozenTensor) -> bool:
+    """Whether all that reads a tensor are results that depend on nothing but stored tensors."""
+    readers = [item for step in program.sources for item in step.values() if item.buffers & frozen.buffers]
+    return bool(readers) and not any(item.inputs or item.random for item in readers)
 
 
 def _offered(env: ExportableEnvironment) -> list[Found]:
