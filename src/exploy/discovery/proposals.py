@@ -1,5 +1,7 @@
 """Proposes what a tensor probably is that no step changes."""
 
+import re
+
 import numpy as np
 import torch
 
@@ -7,6 +9,7 @@ from exploy.capture.perturbation import disturbed
 from exploy.capture.program import FrozenTensor, Program
 from exploy.discovery.movement import Movement
 
+_COMMAND = re.compile("command|cmd|goal")
 _MOST_ELEMENTS = 64  # that are tried one by one
 
 
@@ -15,8 +18,9 @@ def likely_answers(
 ) -> dict[str, np.ndarray]:
     """Flags for the elements that are probably an "input", and those that are probably a "constant".
 
-    A command is observed as it is: it changes elements of the observations that no step changes. A gain or a bias
-    changes only elements that steps change as well, or none. The elements of a large tensor are judged together.
+    A command is called so, or is observed as it is: it changes elements of the observations that no step changes. A
+    gain or a bias changes only elements that steps change as well, or none. The elements of a large tensor are judged
+    together.
 
     Args:
         program: The program.
@@ -24,6 +28,8 @@ def likely_answers(
         elements: Flags for the elements of the flattened tensor to judge; others are in no answer.
         movement: What was seen while the environment moved.
     """
+    if _COMMAND.search(frozen.name.lower()):
+        return {"input": elements}
     chosen = np.flatnonzero(elements)
     groups = [chosen] if len(chosen) > _MOST_ELEMENTS else [np.array([index]) for index in chosen]
     answers: dict[str, np.ndarray] = {}
