@@ -254,6 +254,8 @@ class _Operator:
 
     def _moved(self, result: torch.Tensor) -> torch.Tensor:
         indices = self._indices()
+        if any(item.trace.requires_grad for item in indices):
+            return self._mixed(result)  # with another index, other elements would be there
         try:
             if self._name in ("index_put_", "index_copy_", "copy_"):
                 target = self._operands[0].trace
@@ -267,8 +269,7 @@ class _Operator:
                 trace = self._on_traces()
         except (RuntimeError, TypeError, IndexError):
             return self._mixed(result)
-        pointers = [item.trace.mean() for item in indices if item.trace.requires_grad and item.trace.numel()]
-        return trace + torch.stack(pointers).sum() if pointers else trace
+        return trace
 
     def _chosen(self, result: torch.Tensor, before: list[torch.Tensor]) -> torch.Tensor:
         """A choice: of both branches, unless nothing that varies decides it."""

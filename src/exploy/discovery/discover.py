@@ -12,15 +12,17 @@ from exploy.diagnosis.check import DEFAULT_STEPS, check_environment
 from exploy.diagnosis.evidence.experiments import Experiments
 from exploy.diagnosis.evidence.moved_by_actions import moved_by_actions
 from exploy.diagnosis.evidence.rare_changes import AFTER_A_RESET
+from exploy.diagnosis.failure import failure
 from exploy.diagnosis.finding import Finding, FindingKind, Severity
 from exploy.diagnosis.pasting import is_code, paste
 from exploy.diagnosis.suggestion import component_line, name_from_attr_path
+from exploy.discovery.after_resets import differences_after_a_reset
 from exploy.discovery.discovery import Discovery, Found, Question
 from exploy.discovery.search import Search, asked_and_decided
 from exploy.environment.actor import ExportableActor, make_exportable_actor
 from exploy.environment.components import Memory, Output
 from exploy.environment.exportable_environment import ExportableEnvironment
-from exploy.errors import DiscoveryError, IncompleteDiscoveryWarning, InvalidEnvironmentError
+from exploy.errors import DiscoveryError, IncompleteDiscoveryWarning, InvalidEnvironmentError, SubstituteError
 from exploy.live.attribute_paths import BOOKKEEPING
 from exploy.live.evaluation_mode import evaluation_mode
 from exploy.live.object_graph import is_a, walk
@@ -79,17 +81,27 @@ def discover(
     decisions = _validated(decisions or {})
     exportable = make_exportable_actor(actor)
     with ONE_AT_A_TIME, paused_garbage_collection():
-        env.prepare_export()
-        live_objects(env, exportable, anew=True)
         manager = env.context_manager()
-        modules = [exportable, *manager.modules]
+        try:
+            env.prepare_export()
+            live_objects(env, exportable, anew=True)
+            modules = [exportable, *manager.modules]
+        except Exception as error:
+            return _only(failure(FindingKind.CAPTURE_FAILED, "env", error))
         with Snapshot({"actor": exportable}), evaluation_mode(modules), manager.registrations_undone():
-            result = _discover(env, actor, exportable, outputs, decisions, steps, reset_within)
+            try:
+                result = _discover(env, actor, exportable, outputs, decisions, steps, reset_within)
+            except SubstituteError as error:
+                return _only(failure(FindingKind.WRONG_SUBSTITUTE, "env", error))
     if register:
         result.register(env, actor)
         if not result.ok:
             warnings.warn(_left_open(result), IncompleteDiscoveryWarning, stacklevel=2)
     return result
+
+
+def _only(problem: Finding) -> Discovery:
+    return Discovery((), (), (problem,), (), 0, 0)
 
 
 def _discover(
@@ -106,24 +118,26 @@ def _discover(
     for item in named:
         paste(item.code, env, actor)
     at_start = _tensors(env)
-    for _ in range(_MOST_CHECKS):
+    for number in range(_MOST_CHECKS):
         with trusted_substitutes(env, exportable, with_reset=True):
             search.run()
         if search.problems:
             break
         diagnosis = check_environment(env, actor, steps, reset_within=within, lower=False)
         severe = [item for item in diagnosis.findings if item.severity is not Severity.INFO]
-        severe = [item for item in severe if not any(_is_part(item.tensor, path) for path in search.asked_tensors)]
-        further = {found.code: found for item in severe if (found := _component(item)) is not None}
+        severe = [item for item in severe if not _is_in_a_question(item, search)]
+        further = {found.code: found for item in severe if (found := _component(item, search)) is not None}
+        is_last = number == _MOST_CHECKS - 1
         with trusted_substitutes(env, exportable, with_reset=True):
-            if not search.adopt([*further.values()]):
+            if is_last or not search.adopt([*further.values()]):
                 search.problems += [_by_path(item, search.found) for item in severe]
+                search.problems += differences_after_a_reset(search, within)
                 break
     questions = [*search.questions.values()]
     if outputs is None and not _has_output(env):
         questions += _about_outputs(env, exportable, at_start)
     unknown = [path for path in decisions if path not in asked_and_decided(search)]
-    if unknown:
+    if unknown and not search.problems:
         raise DiscoveryError(
             f"There is no question about {', '.join(unknown)}. Open: {', '.join(search.questions) or 'none'}."
         )
@@ -167,8 +181,25 @@ def _output(env: ExportableEnvironment, name: str, path: str) -> Found:
     return Found("output", name, path, component_line("Output", name, path))
 
 
-def _component(finding: Finding) -> Found | None:
-    """The component that mends a finding of the check, if its suggestion was tried and is nothing but components."""
+def _is_in_a_question(finding: Finding, search: Search) -> bool:
+    """Whether a finding is about what an open question is about. If it says more, the question says it from then on."""
+    asked = [item for item in search.questions.values() if _is_part(finding.tensor, search.tensor_of(item.path))]
+    if finding.kind not in (FindingKind.UNREGISTERED_INPUT, FindingKind.STALE_CACHE):
+        return False
+    if finding.kind is FindingKind.UNREGISTERED_INPUT and AFTER_A_RESET not in finding.what:
+        for question in asked:
+            what = f"{question.what}; the check at the end has seen more: {finding.what}"
+            search.questions[question.path] = dataclasses.replace(question, what=what)
+    return bool(asked)
+
+
+def _component(finding: Finding, search: Search) -> Found | None:
+    """The component that mends a finding of the check, if its suggestion was tried and is nothing but components.
+
+    What a question is about is left to the user.
+    """
+    if any(_is_part(finding.tensor, search.tensor_of(path)) for path in asked_and_decided(search)):
+        return None
     lines = finding.suggestion.splitlines()
     if finding.kind not in _MENDED_BY_A_COMPONENT or not is_code(finding.suggestion):
         return None

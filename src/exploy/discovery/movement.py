@@ -1,5 +1,6 @@
 """Moves an environment through steps and resets, and notes which elements of tensors each of them changes."""
 
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from exploy.verify.frozen_watch import as_array, live_value
 RESETS = 4
 _STEPS_AFTER_A_RESET = 3
 _SECONDS_TO_WAIT = 10.0  # for a reset, if the environment does not implement reset()
+_PUSH = 1e-3  # of a value and one, so small that no simulator minds
 _AFTEREFFECT = 2  # the step that resets, and the one after it, show what a reset has drawn
 
 
@@ -69,6 +71,9 @@ def watch_movement(experiments: Experiments, frozen: Sequence[FrozenTensor], ste
             watch.move(steps, within)
         except Exception as error:
             watch.movement.error = error
+    if watch.movement.error is None:
+        with experiments.trial(), contextlib.suppress(Exception):  # other values may not be valid
+            watch.push()
     experiments.observations = observations
     return watch.movement
 
@@ -97,6 +102,38 @@ class _Watch:
         end = time.monotonic() + _SECONDS_TO_WAIT
         while self.movement.resets < RESETS and self.movement.steps < within and time.monotonic() < end:
             seen = self._step(seen, 1)
+
+    def push(self) -> None:
+        """Give tensors that nothing has moved other values, and see whether a step or a reset writes them."""
+        pushed = {frozen.name: value for frozen in self._frozen if (value := self._pushed(frozen)) is not None}
+        self._experiments.step()
+        self._note_overwritten(pushed)
+        if has_reset(self._experiments.env):
+            self._experiments.env.reset()
+            self._note_overwritten(pushed)
+
+    def _pushed(self, frozen: FrozenTensor) -> np.ndarray | None:
+        """The values that a tensor was given, a little off its own; None if it was left alone."""
+        live = live_value(frozen, live_objects(self._experiments.env, self._experiments.actor))
+        array = as_array(live)
+        if array is None or array.dtype.kind != "f" or self.movement.moved(frozen.name):
+            return None
+        value: np.ndarray = (array + _PUSH * (1 + np.abs(array))).astype(array.dtype)
+        try:
+            if isinstance(live, torch.Tensor):
+                live.copy_(torch.from_numpy(value))
+            elif isinstance(live, np.ndarray):
+                live[...] = value
+        except (RuntimeError, ValueError):  # for example a read-only array
+            return None
+        return value
+
+    def _note_overwritten(self, pushed: dict[str, np.ndarray]) -> None:
+        roots = live_objects(self._experiments.env, self._experiments.actor)
+        for frozen in self._frozen:
+            array = as_array(live_value(frozen, roots)) if frozen.name in pushed else None
+            if array is not None and _changed(pushed[frozen.name], array).any():
+                self.movement.rewritten.add(frozen.name)
 
     def _step(self, seen: dict[str, _Seen], steps: int) -> dict[str, _Seen]:
         for _ in range(steps):
@@ -155,10 +192,12 @@ class _Watch:
 
 
 def _place(live: object) -> tuple[int, int]:
-    """Where a tensor is, and how often it was written."""
-    if not isinstance(live, torch.Tensor) or live.is_inference():
+    """Where a tensor or array is, and how often a tensor was written."""
+    if isinstance(live, np.ndarray):
+        return live.__array_interface__["data"][0], 0
+    if not isinstance(live, torch.Tensor):
         return 0, 0
-    return live.data_ptr(), live._version
+    return live.data_ptr(), 0 if live.is_inference() else live._version
 
 
 def _changed(one: np.ndarray, two: np.ndarray) -> np.ndarray:

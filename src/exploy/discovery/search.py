@@ -60,19 +60,20 @@ class Search:
         self.questions: dict[str, Question] = {}
         self.problems: list[Finding] = []
         self.constants: list[str] = []
-        self._tensors: dict[str, str] = {}  # of questions, by their paths
+        self.program: Program | None = None
+        self._tensors: dict[str, str] = {}  # of questions and Inputs, by their paths
+        self._covered: dict[str, np.ndarray] = {}  # elements that Inputs have, by tensor
         self.movement = Movement()
         self._env, self._actor = env, actor
-        self._experiments = Experiments(env, actor)
+        self.experiments = Experiments(env, actor)
         self._decisions = decisions
         self._length = steps, within
         self._seen: set[str] = set()
         self._settled: set[str] = set()
 
-    @property
-    def asked_tensors(self) -> set[str]:
-        """The tensors that questions are about, open or decided."""
-        return {self._tensors[path] for path in asked_and_decided(self)}
+    def tensor_of(self, path: str) -> str:
+        """The tensor that the path of a question or a component is a part of."""
+        return self._tensors.get(path, path)
 
     def run(self) -> None:
         """Take what the environment offers, then search until a round finds nothing new."""
@@ -83,6 +84,7 @@ class Search:
             except Exception as error:
                 self.problems.append(failure(FindingKind.CAPTURE_FAILED, "env", error))
                 return
+            self.program = program
             if not self.adopt(self._round(program)):
                 return
 
@@ -101,6 +103,7 @@ class Search:
             self.found += found
         elif len(found) == 1:
             self.problems.append(failure(FindingKind.CAPTURE_FAILED, found[0].path, error))
+            self._settled.add(self.tensor_of(found[0].path))
         else:
             half = len(found) // 2
             self.adopt(found[:half])
@@ -109,7 +112,7 @@ class Search:
 
     def _error_with(self, found: Sequence[Found]) -> Exception | None:
         try:
-            with self._experiments.trial(), self._env.context_manager().registrations_undone():
+            with self.experiments.trial(), self._env.context_manager().registrations_undone():
                 for item in found:
                     paste(item.code, self._env, unwrapped(self._actor))
                 capture(self._env, self._actor)
@@ -125,7 +128,7 @@ class Search:
         influence = Influence(program, stored)
         elements = {item.name: influence.elements(item) for item in stored}
         relevant = [item for item in stored if elements[item.name].any() and item.live is None]
-        changes = changes_of_pipeline(self._experiments, program, PythonValues({}))
+        changes = changes_of_pipeline(self.experiments, program, PythonValues({}))
         examination = self._examination(program)
         memories = [item for item in relevant if self._is_memory(item, changes, elements[item.name])]
         others = [item for item in relevant if item not in memories]
@@ -144,11 +147,11 @@ class Search:
         found += self._memories(examination, memories, changes)
         still = [item for item in others if item not in moving]
         for item in still:
-            if not _feeds_constants_alone(program, item):
-                asked |= {question.path: question for question in self._about(program, examination, item, elements)}
+            asked |= {question.path: question for question in self._about(program, examination, item, elements)}
         found += self._decided(asked)
+        asked_tensors = {self.tensor_of(path) for path in asked_and_decided(self)}
         unmoved = [item for item in stored if item not in memories and not self.movement.moved(item.name)]
-        self.constants = [item.name for item in unmoved if item.name not in self.asked_tensors and self._exists(item)]
+        self.constants = [item.name for item in unmoved if item.live is None and item.name not in asked_tensors]
         return found
 
     def _watch(self, stored: list[FrozenTensor]) -> None:
@@ -157,7 +160,7 @@ class Search:
         self._seen |= {item.name for item in new}
         if not new:
             return
-        seen, known = watch_movement(self._experiments, new, *self._length), self.movement
+        seen, known = watch_movement(self.experiments, new, *self._length), self.movement
         self.movement = dataclasses.replace(
             seen,
             by_steps=known.by_steps | seen.by_steps,
@@ -167,10 +170,6 @@ class Search:
         )
         if seen.error is not None:
             self.problems.append(failure(FindingKind.CANNOT_STEP, "env.step()", seen.error))
-
-    def _exists(self, frozen: FrozenTensor) -> bool:
-        """Whether a tensor has a path, so that it was watched."""
-        return self._experiments.live(frozen) is not None
 
     def _is_memory(self, frozen: FrozenTensor, changes: OwnChanges, elements: np.ndarray) -> bool:
         """Whether the pipeline writes elements that it reads before."""
@@ -184,16 +183,16 @@ class Search:
         return _overlap(self.movement.by_steps.get(frozen.name), elements)
 
     def _examination(self, program: Program) -> Examination:
-        return Examination(self._experiments, program)
+        return Examination(self.experiments, program)
 
     # -- components --------------------------------------------------------------------------------------------------
 
     def _refreshes(self, examination: Examination, moving: list[FrozenTensor]) -> Iterator[Found]:
         """Connections that make the environment compute caches again."""
-        with self._experiments.trial():
-            examination.probes = probe(self._experiments, moving)
-        self._experiments.observations = None
-        for name, refresh in find_refreshes(self._experiments, examination.probes).items():
+        with self.experiments.trial():
+            examination.probes = probe(self.experiments, moving)
+        self.experiments.observations = None
+        for name, refresh in find_refreshes(self.experiments, examination.probes).items():
             line = suggest_refresh(examination, refresh, name)
             if any(item.code == line for item in self.found):
                 continue  # it does not help
@@ -202,7 +201,7 @@ class Search:
             yield Found("connection", label, refresh.attr_path, line, note)
 
     def _memories(self, examination: Examination, memories: list[FrozenTensor], changes: OwnChanges) -> Iterator[Found]:
-        outside = written_outside_torch(self._experiments, memories)  # a check says what to do about them
+        outside = written_outside_torch(self.experiments, memories)  # a check says what to do about them
         left = {item.name: item for item in memories if item.name not in outside}
         known: set[str] = set()
         for group in rotating_groups(left, changes.rotations):
@@ -214,7 +213,7 @@ class Search:
                 code = (
                     examination.suggest("Memory", path)
                     if frozen is None
-                    else examination.suggest_memory(frozen, self._experiments)
+                    else examination.suggest_memory(frozen, self.experiments)
                 )
                 if code in known:
                     continue  # one line registers the whole state of an actor
@@ -228,17 +227,28 @@ class Search:
         return (
             is_cached_observation(examination, frozen)
             and not is_image
-            and not continues_itself(self._experiments, frozen, moved)
+            and not continues_itself(self.experiments, frozen, moved)
         )
 
     def _inputs(self, examination: Examination, frozen: FrozenTensor, elements: np.ndarray) -> Iterator[Found]:
-        self._settled.add(frozen.name)
         moved = self.movement.by_steps[frozen.name]
+        if frozen.name in self._covered:  # a choice that is open now has made more elements matter
+            elements = elements | self._covered[frozen.name]
+            self._withdraw(frozen.name)
+        self._covered[frozen.name] = elements
         parts = regions(frozen.shape, elements)
         for region in parts:
             code, name = self._component("Input", examination, frozen.name, region, len(parts) > 1)
             notes = [*self._twins(frozen.name), *_still(region, frozen.shape, elements, moved)]
+            self._tensors[f"{frozen.name}{region.code}"] = frozen.name
             yield Found("input", name, f"{frozen.name}{region.code}", code, "; ".join(notes), _where(frozen))
+
+    def _withdraw(self, tensor: str) -> None:
+        """Take back the Inputs that parts of a tensor have."""
+        taken = [item for item in self.found if item.kind == "input" and self.tensor_of(item.path) == tensor]
+        for item in taken:
+            self._env.context_manager().remove_component(item.name)
+            self.found.remove(item)
 
     def _component(
         self, kind: str, examination: Examination, path: str, region: Region, is_part: bool
@@ -251,7 +261,7 @@ class Search:
         if is_part:
             name = name_from_attr_path(f"{name}_{region.suffix}", taken, kind)
         examination.suggested.add(name)
-        is_array = isinstance(self._experiments.resolve(path), np.ndarray)
+        is_array = isinstance(self.experiments.resolve(path), np.ndarray)
         tensor = f"torch.from_numpy({path})" if is_array else path
         line = component_line(kind, name, f"{tensor}{region.code}")
         return "\n".join([*examination.imports(path), line]), name
@@ -259,7 +269,11 @@ class Search:
     def _twins(self, name: str) -> Iterator[str]:
         """What always has the same value as a tensor."""
         others = [item.path for item in self.found if item.kind in ("input", "memory")]
-        same = [path for path in (*others, *self._settled) if path != name and self.movement.always_equal(path, name)]
+        same = [
+            path
+            for path in (*others, *self._settled, *self._covered)
+            if path != name and self.movement.always_equal(path, name)
+        ]
         if same:
             yield f"always had the values of {same[0]}"
 
@@ -280,15 +294,15 @@ class Search:
         watched = f"{self.movement.steps} steps and {self.movement.resets} resets"
         if _overlap(self.movement.by_resets.get(frozen.name), elements[frozen.name]):
             what = f"only resets have changed it, in {watched}: a constant of an episode, or a command"
-        elif frozen.name in self.movement.rewritten:
-            what = f"steps write it, but always the same value, in {watched}"
+        elif frozen.name in self.movement.rewritten and not _feeds_constants_alone(program, frozen):
+            what = f"steps or resets write it, but always the same value, in {watched}"
         else:
             return
         likely = likely_answers(program, frozen, elements[frozen.name], self.movement)
         parts = [(answer, region) for answer, flags in likely.items() for region in regions(frozen.shape, flags)]
         for answer, region in parts:
             line, name = self._component("Input", examination, frozen.name, region, len(parts) > 1)
-            tensor = line.rpartition("lambda: ")[2].removesuffix(")")
+            tensor = line.splitlines()[-1].partition("get_from_env_cb=lambda: ")[2].removesuffix(")")
             constant = f'env.context_manager().add_constant("{name}", lambda: {tensor})'
             options = {"input": line, "constant": "\n".join([*line.splitlines()[:-1], constant])}
             self._tensors[f"{frozen.name}{region.code}"] = frozen.name
