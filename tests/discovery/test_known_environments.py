@@ -83,7 +83,7 @@ DIFFERENCES = {
 DECISIONS = {"demo": {"env._env.command": "input"}}  # only resets draw it
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("case", CASES)
 def test_a_discovered_registration_is_checked_exported_and_verified(case: str, tmp_path: Path) -> None:
     env, actor = stripped(*CASES[case]())
@@ -94,7 +94,7 @@ def test_a_discovered_registration_is_checked_exported_and_verified(case: str, t
     assert_agrees(env, actor, tmp_path, steps=60)
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("case", CASES)
 def test_what_was_registered_by_hand_is_found(case: str) -> None:
     env, actor = CASES[case]()

@@ -26,7 +26,7 @@ TRAPS: list[Trap] = [
     for item in pkgutil.iter_modules(discovery_traps.__path__)
     for trap in getattr(importlib.import_module(f"{discovery_traps.__name__}.{item.name}"), "TRAPS", ())
 ]
-FEW = 2  # of a kind in `make test`; all of them in `make test-expensive`
+FEW = 1  # of a kind in `make test`; all of them in `make test-expensive`
 
 
 def is_drawn_by_resets(trap: Trap) -> bool:

@@ -18,7 +18,7 @@ from exploy.diagnosis.pasting import is_code, paste
 from exploy.diagnosis.suggestion import component_line, name_from_attr_path
 from exploy.discovery.after_resets import differences_after_a_reset
 from exploy.discovery.discovery import Discovery, Found, Question
-from exploy.discovery.search import Search, asked_and_decided
+from exploy.discovery.search import Search, asked_and_decided, offered_components
 from exploy.environment.actor import ExportableActor, make_exportable_actor
 from exploy.environment.components import Memory, Output
 from exploy.environment.exportable_environment import ExportableEnvironment
@@ -117,9 +117,11 @@ def _discover(
     named = [_output(env, name, path) for name, path in (outputs or {}).items()]
     for item in named:
         paste(item.code, env, actor)
-    at_start = _tensors(env)
+    at_start, offered = _tensors(env), offered_components(env)
     for number in range(_MOST_CHECKS):
         with trusted_substitutes(env, exportable, with_reset=True):
+            if number == 0:
+                search.adopt(offered)
             search.run()
         if search.problems:
             break

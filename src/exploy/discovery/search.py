@@ -76,8 +76,7 @@ class Search:
         return self._tensors.get(path, path)
 
     def run(self) -> None:
-        """Take what the environment offers, then search until a round finds nothing new."""
-        self.adopt(_offered(self._env))
+        """Search until a round finds nothing new."""
         for _ in range(_MOST_ROUNDS):
             try:
                 program = capture(self._env, self._actor)
@@ -335,8 +334,8 @@ def _feeds_constants_alone(program: Program, frozen: FrozenTensor) -> bool:
     return bool(readers) and not any(item.inputs or item.random for item in readers)
 
 
-def _offered(env: ExportableEnvironment) -> list[Found]:
-    """What the environment of a framework knows by itself."""
+def offered_components(env: ExportableEnvironment) -> list[Found]:
+    """What the environment of a framework knows by itself. Its substitutes must not be in use."""
     if not isinstance(env, OffersPorts):
         return []
     return [

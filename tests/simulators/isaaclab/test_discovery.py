@@ -17,7 +17,6 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "flat, with Newton's motors": (FLAT, {}),
     "flat, with DC motors": (FLAT, {**TORCH_MOTORS, "motors": True}),
     "flat, with a history": (FLAT, {**TORCH_MOTORS, "observations.policy.history_length": 3}),
-    "rough": (ROUGH, TORCH_MOTORS),
 }
 
 
@@ -37,7 +36,15 @@ def test_the_state_of_learned_motors_is_found(tmp_path: Path) -> None:
 
 
 def test_heights_and_hits_of_rays_are_a_choice(tmp_path: Path) -> None:
-    with exported_task(ROUGH, tmp_path, **TORCH_MOTORS) as (env, actor, _):
+    with exported_task(ROUGH, tmp_path, **TORCH_MOTORS) as exported:
+        env, actor, _ = exported
+        assert_discovered_as_by_hand(exported, tmp_path)
         (choice,) = [item for item in exploy.discover(bare(env), actor).found if item.instead]
         assert choice.name == "sensor.ray_caster.height_scanner.height"
         assert "ray_hits_w" in choice.instead
+
+
+def test_hits_of_rays_without_a_table_are_a_problem_for_no_attribute_holds_their_tensor(tmp_path: Path) -> None:
+    with exported_task(ROUGH, tmp_path, **TORCH_MOTORS) as (env, actor, _):
+        found = exploy.discover(bare(env, is_nameless=True), actor)
+        assert any("no attribute holds it" in item.suggestion for item in found.problems), str(found)
