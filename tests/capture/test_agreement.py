@@ -16,6 +16,8 @@ from exploy.exporter.core.components import Connection, Group, Input, Memory, Ou
 from exploy.exporter.core.tensor_proxy import TensorProxy
 from tests.support.environments import TestEnvironment, assert_agrees, make_actor
 
+pytestmark = pytest.mark.expensive
+
 
 class OldViews(TestEnvironment):
     """Position and velocity are views of one state buffer, created once; the registered Input is the buffer."""

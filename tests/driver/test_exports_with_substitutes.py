@@ -17,6 +17,8 @@ from tests.support.command_line import run
 from tests.support.environments import make_actor
 from tests.support.ring_robots import Ring, RingRobot, Shifting, shifting_rings
 
+pytestmark = pytest.mark.expensive
+
 
 class OneFrameTooOld(Shifting):
     """The planted error: it looks one frame too far back."""

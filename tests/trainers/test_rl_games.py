@@ -30,6 +30,8 @@ from exploy.runtime import Controller
 from exploy.runtime.model_file import ModelFile
 from tests.support.policies import Observations, assert_agrees, random_observations
 
+pytestmark = pytest.mark.expensive
+
 pytest.importorskip("rl_games")
 
 VECTOR = spaces.Box(-np.inf, np.inf, (5,), np.float32)

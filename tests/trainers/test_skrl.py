@@ -31,6 +31,8 @@ from exploy.runtime import Controller
 from exploy.runtime.model_file import ModelFile
 from tests.support.policies import Observations, assert_agrees, random_observations
 
+pytestmark = pytest.mark.expensive
+
 pytest.importorskip("skrl")
 
 OLD_RELEASE = "1.4.3"

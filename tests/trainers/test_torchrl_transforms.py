@@ -56,7 +56,10 @@ from tests.trainers.torchrl_support import (
     noise,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:This class is to be deprecated in favor of:FutureWarning")
+pytestmark = [
+    pytest.mark.expensive,
+    pytest.mark.filterwarnings("ignore:This class is to be deprecated in favor of:FutureWarning"),
+]
 
 STEPS = 500
 

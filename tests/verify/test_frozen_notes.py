@@ -17,6 +17,8 @@ from exploy.verify import frozen_influence
 from tests.support.checking import check
 from tests.support.environments import TestEnvironment, export, make_actor
 
+pytestmark = pytest.mark.expensive
+
 
 class Pose(TestEnvironment):
     """Position and orientation in one buffer, of which the policy uses the orientation; with hooks."""

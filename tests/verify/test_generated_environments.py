@@ -13,7 +13,7 @@ from tests.support.generated import Fault, Spec, checked, evaluated, exported, s
 
 SOUND, MUTANTS, MANY = 4, 6, 18
 
-pytestmark = pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
+pytestmark = [pytest.mark.expensive, pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")]
 
 
 def some(count: int) -> settings:

@@ -16,6 +16,8 @@ from exploy.exporter.core.session_wrapper import SessionWrapper
 from tests.support.environments import TestEnvironment, export, make_actor
 from tests.support.pd_robots import JOINTS, ROBOTS, START, PdRobot, Recurrent, Robot, robot_and_actor
 
+pytestmark = pytest.mark.expensive
+
 CHEAP = 3
 
 

@@ -15,6 +15,8 @@ from exploy.exporter.core.evaluator import evaluate
 from exploy.exporter.core.session_wrapper import SessionWrapper
 from tests.support.environments import TestEnvironment, export, make_actor
 
+pytestmark = pytest.mark.expensive
+
 NEVER = 10_000
 
 

@@ -21,6 +21,8 @@ from exploy.runtime import Controller, Recorder, load_log, replay
 from exploy.runtime.logs.npz import part_of
 from tests.support.files import robot_file, robot_inputs, write
 
+pytestmark = pytest.mark.expensive
+
 LOOP = """
 import json, os, sys, time
 import numpy as np
