@@ -216,7 +216,8 @@ class Recording:
 
         Raises:
             DataDependentError: If its size depends on traced values.
-            CaptureError: If it was created inside a transformation such as vmap, or is not a dense tensor.
+            CaptureError: If it was created inside a transformation such as vmap, is not a dense tensor, or is read by
+                strides of memory that a file does not have.
         """
         self.tensors[node] = tensor
         if WHERE not in node.meta:
@@ -231,6 +232,11 @@ class Recording:
                 f"{node.meta[WHERE]}: a tensor of layout {tensor.layout} on the device {tensor.device} cannot be "
                 "recorded. Use dense tensors with values."
             )
+        if node.target is torch.ops.aten.as_strided.default and not self._has_memory_of_a_file(node):
+            raise CaptureError(
+                f"{node.meta[WHERE]}: as_strided() reads the memory of a tensor whose elements do not lie one after "
+                "the other, or that is a part of another one. A file has values and no memory. Use slices or indices."
+            )
         self.plain.note(tensor)
         origin = node.args[0] if node.target is operator.getitem else node
         if isinstance(origin, fx.Node):
@@ -242,6 +248,16 @@ class Recording:
                 "which a file with fixed shapes cannot express. Use torch.where() or multiply by the mask, "
                 "which keep the shape."
             )
+
+    def _has_memory_of_a_file(self, node: fx.Node) -> bool:
+        """Whether as_strided() reads only memory that is laid out as the values of its operand are in a file."""
+        operand, _, _, *offset = node.args
+        source = self.tensor(operand) if isinstance(operand, fx.Node) else None
+        if source is None:
+            return True
+        is_whole = not offset or offset[0] is None or source.storage_offset() == 0
+        place, read = Geometry.of(source), Geometry.of(self.tensors[node])
+        return source.is_contiguous() and is_whole and place.start <= read.start and read.stop <= place.stop
 
     def _size_depends_on_arguments(self, node: fx.Node) -> bool:
         with torch._C.DisableTorchFunction():  # compiled code gets here while the guard is still on
