@@ -37,11 +37,13 @@ class StepModel:
     outputs: dict[str, str]
 
 
-def split_steps(outline: Outline, contract: Contract) -> tuple[StepModel, StepModel] | None:
+def split_steps(
+    outline: Outline, contract: Contract, *, max_shared_bytes: int | None = _MAX_SHARED_BYTES
+) -> tuple[StepModel, StepModel] | None:
     """The policy step and the sub-step of a file, or None where it is not of the form that allows it.
 
     That is: the ports are those of the contract, one `If` computes all outputs, and few weights are read by both of its
-    branches.
+    branches. `max_shared_bytes` says how few; None for any.
     """
     data, graph, branches = outline.data, outline.graph, outline.branches
     if branches is None or any(branch.initializers for branch in branches) or not _is_described_by(contract, graph):
@@ -50,7 +52,8 @@ def split_steps(outline: Outline, contract: Contract) -> tuple[StepModel, StepMo
     policy = _StepOfGraph(data, graph, branches[0], set(graph.output_names), passed)
     sub_step = _StepOfGraph(data, graph, branches[1], set(contract.sub_step_inputs), passed)
     shared = policy.weights & sub_step.weights
-    if sum(graph.initializers[name].stop - graph.initializers[name].start for name in shared) > _MAX_SHARED_BYTES:
+    shared_bytes = sum(graph.initializers[name].stop - graph.initializers[name].start for name in shared)
+    if max_shared_bytes is not None and shared_bytes > max_shared_bytes:
         return None
     kept = [item for item in outline.fields if item.number not in (MODEL_GRAPH, MODEL_METADATA)]
     head = b"".join(data[item.tag : item.stop] for item in kept)

@@ -1,0 +1,5 @@
+/* The sum, which wraps around: computed without a sign, for that is defined in C. */
+static inline @TYPE@ exploy_add_@SUFFIX@(@TYPE@ a, @TYPE@ b)
+{
+  return (@TYPE@)((@WIDE@)a + (@WIDE@)b);
+}

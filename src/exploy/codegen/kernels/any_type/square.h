@@ -1,0 +1,5 @@
+/* The square. */
+static inline @TYPE@ exploy_square_@SUFFIX@(@TYPE@ x)
+{
+  return x * x;
+}

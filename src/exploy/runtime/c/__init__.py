@@ -1,0 +1,1 @@
+"""Runs archives of C: the library in them, without a runtime."""
