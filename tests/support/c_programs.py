@@ -81,7 +81,7 @@ def compile_program(program: Program, folder: Path, flags: Sequence[str] = FLAGS
     sources = [f"{name}.c", f"{name}_weights.c"]
     command = [compiler, *flags, *WARNINGS, "-fPIC", "-shared", "-o", library.name, *sources, "-lm"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}\n{(folder / f'{name}.c').read_text()}"
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
     return library
 
 
@@ -93,9 +93,7 @@ def load_step(library: Path, program: Program, kind: str = "policy_step") -> CSt
     size = getattr(loaded, f"{program.name}_scratch_bytes")
     size.restype = ctypes.c_size_t
     step = program.steps[kind]
-    return CStep(
-        function, tuple(item.name for item in step.inputs), tuple(item.name for item in step.outputs), size()
-    )
+    return CStep(function, tuple(item.name for item in step.inputs), tuple(item.name for item in step.outputs), size())
 
 
 def _ports(arrays: Arrays) -> tuple[Port, ...]:
