@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import onnx
 from onnx import helper
 
 from tests.support.c_programs import model_of, run_c, run_onnxruntime
@@ -50,19 +51,35 @@ class Call:
 
 def run_calls(calls: Sequence[Call]) -> list[list[tuple[np.ndarray, np.ndarray]]]:
     """What C and onnxruntime compute, for each output of each call."""
-    nodes, inputs, constants, outputs = [], {}, {}, []
+    model, inputs, outputs = _model(calls)
+    ours, theirs = run_c(model, inputs), run_onnxruntime(model, inputs)
+    return [[(ours[name], theirs[name]) for name in names] for names in outputs]
+
+
+def run_call(call: Call) -> list[np.ndarray]:
+    """What C alone computes for one call.
+
+    Raises:
+        LoweringError: If C code cannot be written for it.
+        ContractError: If the code ends with a status other than OK.
+    """
+    model, inputs, outputs = _model([call])
+    found = run_c(model, inputs)
+    return [found[name] for name in outputs[0]]
+
+
+def _model(calls: Sequence[Call]) -> tuple[onnx.ModelProto, dict[str, np.ndarray], list[list[str]]]:
+    """A model of all calls, its inputs, and the names of the outputs of each call."""
+    nodes: list[onnx.NodeProto] = []
+    outputs: list[list[str]] = []
+    inputs: dict[str, np.ndarray] = {}
+    constants: dict[str, np.ndarray] = {}
     for number, call in enumerate(calls):
-        names = []
-        for place, item in enumerate(call.operands):
-            name = "" if item is None else f"x{number}_{place}"
-            names.append(name)
-            if isinstance(item, Known):
-                constants[name] = item.array
-            elif item is not None:
-                inputs[name] = item
+        operands = {f"x{number}_{place}": item for place, item in enumerate(call.operands)}
+        inputs |= {name: item for name, item in operands.items() if isinstance(item, np.ndarray)}
+        constants |= {name: item.array for name, item in operands.items() if isinstance(item, Known)}
+        names = ["" if item is None else name for name, item in operands.items()]
         results = [f"y{number}_{place}" for place in range(call.outputs)]
         outputs.append(results)
         nodes.append(helper.make_node(call.op_type, names, results, **call.attributes))
-    model = model_of(nodes, inputs, [name for results in outputs for name in results], constants)
-    ours, theirs = run_c(model, inputs), run_onnxruntime(model, inputs)
-    return [[(ours[name], theirs[name]) for name in results] for results in outputs]
+    return model_of(nodes, inputs, [name for names in outputs for name in names], constants), inputs, outputs
