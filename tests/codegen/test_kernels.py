@@ -61,7 +61,7 @@ BOUNDS_F64 = {
     "fmod": 0,
 }
 BOUNDS = {"f32": BOUNDS_F32, "f64": BOUNDS_F64}
-TYPES = {"f32": np.float32, "f64": np.float64}
+TYPES: dict[str, type[np.floating]] = {"f32": np.float32, "f64": np.float64}
 NAMES = {"f32": "float", "f64": "double"}
 CASES = [(name, kind) for kind in TYPES for name in REFERENCES]
 
