@@ -1,6 +1,15 @@
 """The operators that C code can be written for; each module registers its own."""
 
-from exploy.codegen.operators import activations, elementwise, matrices, shapes
+from exploy.codegen.operators import activations, elementwise, matrices, normalizations, shapes, softmax
 from exploy.codegen.operators.registry import known_operators, writer_of
 
-__all__ = ["activations", "elementwise", "known_operators", "matrices", "shapes", "writer_of"]
+__all__ = [
+    "activations",
+    "elementwise",
+    "known_operators",
+    "matrices",
+    "normalizations",
+    "shapes",
+    "softmax",
+    "writer_of",
+]
