@@ -1,6 +1,6 @@
 """The operators that C code can be written for; each module registers its own."""
 
-from exploy.codegen.operators import activations, elementwise, matrices, normalizations, shapes, softmax
+from exploy.codegen.operators import activations, elementwise, matrices, normalizations, recurrent, shapes, softmax
 from exploy.codegen.operators.registry import known_operators, writer_of
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "known_operators",
     "matrices",
     "normalizations",
+    "recurrent",
     "shapes",
     "softmax",
     "writer_of",
