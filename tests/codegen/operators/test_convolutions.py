@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.c_cases import Case, Known, assert_as_onnxruntime, refusal
+from tests.support.c_cases import Case, Known, Operand, assert_as_onnxruntime, refusal
 
 RNG = np.random.default_rng(0)
 
@@ -16,7 +16,7 @@ def array(*shape: int, dtype: type = np.float32) -> np.ndarray:
 def case(
     operator: str, image: tuple[int, ...], weights: tuple[int, ...], bias: int | None = None, **attributes: Any
 ) -> Case:
-    operands = [array(*image), Known(array(*weights)), Known(array(bias)) if bias else None]
+    operands: list[Operand] = [array(*image), Known(array(*weights)), Known(array(bias)) if bias else None]
     return Case(operator, operands, attributes)
 
 
