@@ -48,6 +48,8 @@ typedef enum {{
   {upper}_DIVISION_BY_ZERO = 3 /* of integers */
 }} {name}_status;
 
+#define {upper}_NO_TRACE (-1) /* what {name}_selftest() returns if there is nothing to compare */
+
 {_elements(program)}/* What the robot gives. */
 typedef struct {{
 {_ports(program, program.inputs)}
@@ -89,7 +91,7 @@ void {name}_init({name}_state *state);
 {name}_status {name}_sub_step({name}_state *state, const {name}_inputs *in, {name}_outputs *out);
 
 /* Compute the stored ticks and compare them with what torch computed: 0, or the number of the first tick that differs,
- * counted from 1. The state is as after {name}_init(). In {name}_selftest.c. */
+ * counted from 1, or {upper}_NO_TRACE. The state is as after {name}_init(). In {name}_selftest.c. */
 int32_t {name}_selftest({name}_state *state);
 
 /* What the file says about itself, as JSON, and the digest of the program. In {name}_contract.c. */
