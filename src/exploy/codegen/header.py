@@ -102,6 +102,7 @@ const char *{name}_digest(void);
 int32_t {name}_policy_step_at(void *const *ports);
 {f"int32_t {name}_sub_step_at(void *const *ports);" if "sub_step" in program.steps else ""}
 size_t {name}_scratch_bytes(void);
+size_t {name}_state_bytes(void);
 
 #ifdef __cplusplus
 }}

@@ -31,7 +31,7 @@ def source_text(program: Program) -> str:
         _sub_step_of_one_rate(program),
         _tick(program),
         *(_at(program, kind, step) for kind, step in program.steps.items()),
-        _scratch_bytes(program),
+        _sizes(program),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
@@ -152,5 +152,9 @@ def _at(program: Program, kind: str, step: StepSource) -> str:
     )
 
 
-def _scratch_bytes(program: Program) -> str:
-    return f"size_t {program.name}_scratch_bytes(void)\n{{\n  return sizeof({program.name}_scratch);\n}}"
+def _sizes(program: Program) -> str:
+    name = program.name
+    return (
+        f"size_t {name}_scratch_bytes(void)\n{{\n  return sizeof({name}_scratch);\n}}\n\n"
+        f"size_t {name}_state_bytes(void)\n{{\n  return sizeof({name}_state);\n}}"
+    )
