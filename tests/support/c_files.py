@@ -4,6 +4,9 @@ import functools
 
 import torch
 
+from exploy.codegen.build import build
+from exploy.codegen.compilers import Compiler, find_compiler
+from exploy.runtime.model_file import ModelFile
 from tests.support.environments import make_actor
 from tests.support.files import exported
 from tests.support.robot import Robot
@@ -28,3 +31,17 @@ class PlainRobot(Robot):
 def plain_robot_file(decimation: int = 4, golden_trace: bool = True) -> bytes:
     """Its ONNX file."""
     return exported(PlainRobot(decimation), make_actor(13, 3), golden_trace=golden_trace)
+
+
+@functools.cache
+def plain_robot_archive() -> bytes:
+    """Its archive of C."""
+    file = ModelFile.parse(plain_robot_file())
+    return build(file.data, file.contract, "robot", find_compiler(), outline=file.outline).archive
+
+
+def compiler() -> Compiler:
+    """The compiler of this machine."""
+    found = find_compiler()
+    assert found is not None
+    return found

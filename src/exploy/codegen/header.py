@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from exploy.codegen import scratch
 from exploy.codegen.c_types import c_type
-from exploy.codegen.names import Names
+from exploy.codegen.names import Names, in_comment
 from exploy.codegen.program import Program
 from exploy.codegen.step_source import PortField
 from exploy.contract import Port
@@ -128,7 +128,7 @@ def _elements(program: Program) -> str:
         field = program.ports[port.name].field
         names = [taken.give(f"{program.name}_{field}_{item}").upper() for item in port.names]
         lines = [f"  {item} = {index}" for index, item in enumerate(names)]
-        parts.append(f"/* Elements of {port.name}. */\nenum {{\n" + ",\n".join(lines) + "\n};\n\n")
+        parts.append(f"/* Elements of {in_comment(port.name)}. */\nenum {{\n" + ",\n".join(lines) + "\n};\n\n")
     return "".join(parts)
 
 
@@ -146,7 +146,7 @@ def _memories(program: Program) -> str:
 
 def _field(item: PortField, field: str, name: str, told: Sequence[str] = ()) -> str:
     note = ", ".join([f"{name} {list(item.shape)}", *told])
-    return f"  {item.c_type} {field}[{max(1, item.size)}]; /* {_safe(note)} */"
+    return f"  {item.c_type} {field}[{max(1, item.size)}]; /* {in_comment(note)} */"
 
 
 def _scratch(program: Program) -> str:
@@ -154,8 +154,3 @@ def _scratch(program: Program) -> str:
         f"  {c_type(dtype).name} {scratch.field_of(dtype)}[{length}];" for dtype, length in program.scratch.items()
     ]
     return "\n".join(lines) or "  uint8_t none;"
-
-
-def _safe(text: str) -> str:
-    """Text that does not end a comment, and is plain ASCII."""
-    return text.encode("ascii", "backslashreplace").decode().replace("*/", "* /").replace("/*", "/ *")

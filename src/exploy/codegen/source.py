@@ -4,6 +4,7 @@ import itertools
 import textwrap
 
 from exploy.codegen.kernel_files import kernel_text
+from exploy.codegen.names import in_comment
 from exploy.codegen.number_tables import declaration, definition
 from exploy.codegen.program import POLICY_STEP, SUB_STEP, Program
 from exploy.codegen.step_source import PortField, StepSource
@@ -53,7 +54,7 @@ def _function(program: Program, kind: str, step: StepSource) -> str:
 
 
 def _parameter(item: PortField, qualifier: str) -> str:
-    return f"{qualifier}{item.c_type} *restrict {item.field} /* {item.name} {list(item.shape)} */"
+    return f"{qualifier}{item.c_type} *restrict {item.field} /* {in_comment(item.name)} {list(item.shape)} */"
 
 
 def _initialization(program: Program) -> str:
