@@ -32,8 +32,12 @@ def backend_for(path: object, name: str | None = None, **options: Any) -> Backen
     Raises:
         BackendError: If the name is unknown, or the backend cannot be created.
     """
-    told = (backend for suffix, backend in _BY_SUFFIX.items() if str(path).endswith(suffix))
-    return make_backend(name or next(told, "onnx"), **options)
+    return make_backend(name or name_for(path), **options)
+
+
+def name_for(path: object) -> str:
+    """The name of the backend for the suffix of a file."""
+    return next((backend for suffix, backend in _BY_SUFFIX.items() if str(path).endswith(suffix)), "onnx")
 
 
 def make_backend(name: str, **options: Any) -> Backend:
