@@ -88,6 +88,10 @@ class LoweringError(ExployError, RuntimeError):
     """The captured program cannot be expressed in the target format."""
 
 
+class CompilerError(LoweringError):
+    """There is no compiler of C here, or it does not take a program."""
+
+
 class BackendError(ExployError, ValueError):
     """A backend does not exist, or cannot be used here."""
 

@@ -34,7 +34,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 def test_the_openvino_example_exports_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openvino")
     install(tmp_path, monkeypatch, "openvino", "openvino_backend:OpenVinoBackend")
-    assert names() == ["onnx", "torch_export", "aot_inductor", "openvino"]
+    assert names() == ["onnx", "torch_export", "aot_inductor", "c", "openvino"]
     files = {
         backend: export(Robot(), make_actor(13, 3), tmp_path / f"{backend}.onnx", backend=backend, strict=False).path
         for backend in ("onnx", "openvino")

@@ -21,7 +21,20 @@ from exploy.runtime import Controller, Recorder
 from tests.support.command_line import EXPLOY, FACTORIES, ROOT, assert_fails, run, run_installed
 from tests.support.files import cart_pole_file, file_of_robot_in_simulation, robot_file, robot_inputs, write
 
-COMMANDS = ["demo", "inspect", "discover", "check", "export", "verify", "bench", "diff", "run", "view", "report"]
+COMMANDS = [
+    "demo",
+    "inspect",
+    "discover",
+    "check",
+    "export",
+    "compile",
+    "verify",
+    "bench",
+    "diff",
+    "run",
+    "view",
+    "report",
+]
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ import numpy as np
 from exploy.contract import METADATA_KEY, NO_DIGEST, Contract
 from exploy.errors import ContractError, FaultError, LogError, VerificationError
 from exploy.runtime import Controller, replay
+from exploy.runtime.archives import archive
 from exploy.runtime.logs.formats import load_log
 from exploy.runtime.logs.log import Log
 from exploy.runtime.onnx import protobuf
 from exploy.runtime.onnx.outline import MODEL_METADATA
-from exploy.runtime.pt2 import archive
 from tests.fuzz.changes import change_bytes, change_json, change_message
 from tests.fuzz.corpus import Corpus
 

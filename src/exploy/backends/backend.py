@@ -1,7 +1,8 @@
 """A file format: how a captured program is converted to it, and how it is run."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from exploy.runtime.execution_backend import ExecutionBackend
 
@@ -18,6 +19,10 @@ class Backend(ExecutionBackend):
     """
 
     suffix: ClassVar[str]
+
+    def for_file(self, path: Path) -> Self:
+        """Return the backend for a file, for formats whose contents depend on its name; by default, there are none."""
+        return self
 
     @abstractmethod
     def lower(self, program: "Program", decimation: int | None) -> "Artifact":

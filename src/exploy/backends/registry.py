@@ -11,7 +11,9 @@ _OWN = {
     "onnx": "exploy.backends.onnx.backend:OnnxBackend",
     "torch_export": "exploy.backends.torch.backend:TorchExportBackend",
     "aot_inductor": "exploy.backends.torch.backend:AotInductorBackend",
+    "c": "exploy.backends.c.backend:CBackend",
 }
+_BY_SUFFIX = {".pt2": "torch_export", ".c.zip": "c"}
 
 
 def names() -> list[str]:
@@ -30,7 +32,12 @@ def backend_for(path: object, name: str | None = None, **options: Any) -> Backen
     Raises:
         BackendError: If the name is unknown, or the backend cannot be created.
     """
-    return make_backend(name or ("torch_export" if str(path).endswith(".pt2") else "onnx"), **options)
+    return make_backend(name or name_for(path), **options)
+
+
+def name_for(path: object) -> str:
+    """The name of the backend for the suffix of a file."""
+    return next((backend for suffix, backend in _BY_SUFFIX.items() if str(path).endswith(suffix)), "onnx")
 
 
 def make_backend(name: str, **options: Any) -> Backend:

@@ -289,6 +289,27 @@ def export(
     )
 
 
+@app.command(name="compile", **_example("exploy compile policy.onnx", "exploy compile policy.onnx -o out/"))
+def compile_to_c(
+    policy: PolicyFile,
+    target: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="An archive, NAME.c.zip, or a folder; by default, next to the file."),
+    ] = None,
+    unpack: Annotated[bool, typer.Option("--unpack", help="Write a folder of sources and library.")] = False,
+    name: Annotated[str | None, typer.Option(help="Name of the program; that of the file by default.")] = None,
+    numbers: Annotated[bool, typer.Option("--numbers", help="Write all weights as numbers, for any compiler.")] = False,
+    trusted_keys: TrustedKeys = None,
+) -> None:
+    """Write a file as C, compile it, and compare it with the trace in the file.
+
+    Exit code 3 if it could not be compared: there is no compiler, or no trace.
+    """
+    from exploy.cli.compile import run
+
+    run(policy, target, unpack, name, numbers)
+
+
 @app.command(**_example("exploy verify policy.onnx", "exploy verify policy.onnx my_project.export:make"))
 def verify(
     policy: PolicyFile,

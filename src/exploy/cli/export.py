@@ -7,6 +7,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from exploy.backends.registry import name_for
 from exploy.cli import factory
 from exploy.cli.check import print_diagnosis
 from exploy.cli.console import output
@@ -19,6 +20,8 @@ from exploy.errors import OutputPathError, UnregisteredStateError
 from exploy.runtime.model_file import ModelFile
 from exploy.text import for_rich
 from exploy.verify.verdict import Verdict
+
+_DEFAULTS_OF_ONNX = {"opset_version": 20, "target_onnxruntime": None}
 
 
 def run(name: str, task: TaskOptions, target: Path, initial_memory: Sequence[str], **options: Any) -> None:
@@ -38,6 +41,7 @@ def run(name: str, task: TaskOptions, target: Path, initial_memory: Sequence[str
         ExployError: If the export fails; nothing is written then.
     """
     options["initial_memory"] = parse(initial_memory)
+    options = without_defaults_of_onnx(target, options)
     if target.is_dir():
         raise OutputPathError(f"{target} is a folder. Pass the path of a file, such as {target / 'policy.onnx'}.")
     env, actor = factory.load(name, task)
@@ -59,6 +63,13 @@ def run(name: str, task: TaskOptions, target: Path, initial_memory: Sequence[str
         console.print(for_rich(line), highlight=False, soft_wrap=True)
     if result.verification.verdict is Verdict.INCOMPLETE:
         raise typer.Exit(INCOMPLETE)
+
+
+def without_defaults_of_onnx(target: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """The options, without those of ONNX files that were not given if the file is another one."""
+    if name_for(target) == "onnx":
+        return options
+    return {name: value for name, value in options.items() if _DEFAULTS_OF_ONNX.get(name, ...) != value}
 
 
 def print_file(console: Console, path: Path, verified: str) -> None:

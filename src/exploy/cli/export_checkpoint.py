@@ -5,9 +5,10 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+from exploy.backends.registry import name_for
 from exploy.cli import factory
 from exploy.cli.console import output
-from exploy.cli.export import print_file
+from exploy.cli.export import print_file, without_defaults_of_onnx
 from exploy.cli.settings import parsed_setting
 from exploy.errors import FactoryError, OutputPathError
 from exploy.trainers.registry import TRAINERS, Trainer
@@ -56,6 +57,7 @@ def run(
     for name in ("obs_names", "action_names"):
         options[name] = [text.strip() for text in options[name].split(",")] if options[name] is not None else None
     options |= {name: arguments.pop(name) for name in list(arguments) if name in ExportOptions.__annotations__}
+    options = {"backend": name_for(target)} | without_defaults_of_onnx(target, options)
     unknown = [name for name in arguments if name not in names]
     if unknown:
         raise FactoryError(f"{library} does not take {', '.join(unknown)}. It takes: {', '.join(names) or 'nothing'}.")

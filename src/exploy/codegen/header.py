@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from exploy.codegen import scratch
 from exploy.codegen.c_types import c_type
-from exploy.codegen.names import Names
+from exploy.codegen.names import Names, in_comment
 from exploy.codegen.program import Program
 from exploy.codegen.step_source import PortField
 from exploy.contract import Port
@@ -48,6 +48,8 @@ typedef enum {{
   {upper}_DIVISION_BY_ZERO = 3 /* of integers */
 }} {name}_status;
 
+#define {upper}_NO_TRACE (-1) /* what {name}_selftest() returns if there is nothing to compare */
+
 {_elements(program)}/* What the robot gives. */
 typedef struct {{
 {_ports(program, program.inputs)}
@@ -89,7 +91,7 @@ void {name}_init({name}_state *state);
 {name}_status {name}_sub_step({name}_state *state, const {name}_inputs *in, {name}_outputs *out);
 
 /* Compute the stored ticks and compare them with what torch computed: 0, or the number of the first tick that differs,
- * counted from 1. The state is as after {name}_init(). In {name}_selftest.c. */
+ * counted from 1, or {upper}_NO_TRACE. The state is as after {name}_init(). In {name}_selftest.c. */
 int32_t {name}_selftest({name}_state *state);
 
 /* What the file says about itself, as JSON, and the digest of the program. In {name}_contract.c. */
@@ -100,6 +102,7 @@ const char *{name}_digest(void);
 int32_t {name}_policy_step_at(void *const *ports);
 {f"int32_t {name}_sub_step_at(void *const *ports);" if "sub_step" in program.steps else ""}
 size_t {name}_scratch_bytes(void);
+size_t {name}_state_bytes(void);
 
 #ifdef __cplusplus
 }}
@@ -125,7 +128,7 @@ def _elements(program: Program) -> str:
         field = program.ports[port.name].field
         names = [taken.give(f"{program.name}_{field}_{item}").upper() for item in port.names]
         lines = [f"  {item} = {index}" for index, item in enumerate(names)]
-        parts.append(f"/* Elements of {port.name}. */\nenum {{\n" + ",\n".join(lines) + "\n};\n\n")
+        parts.append(f"/* Elements of {in_comment(port.name)}. */\nenum {{\n" + ",\n".join(lines) + "\n};\n\n")
     return "".join(parts)
 
 
@@ -143,7 +146,7 @@ def _memories(program: Program) -> str:
 
 def _field(item: PortField, field: str, name: str, told: Sequence[str] = ()) -> str:
     note = ", ".join([f"{name} {list(item.shape)}", *told])
-    return f"  {item.c_type} {field}[{max(1, item.size)}]; /* {_safe(note)} */"
+    return f"  {item.c_type} {field}[{max(1, item.size)}]; /* {in_comment(note)} */"
 
 
 def _scratch(program: Program) -> str:
@@ -151,8 +154,3 @@ def _scratch(program: Program) -> str:
         f"  {c_type(dtype).name} {scratch.field_of(dtype)}[{length}];" for dtype, length in program.scratch.items()
     ]
     return "\n".join(lines) or "  uint8_t none;"
-
-
-def _safe(text: str) -> str:
-    """Text that does not end a comment, and is plain ASCII."""
-    return text.encode("ascii", "backslashreplace").decode().replace("*/", "* /").replace("/*", "/ *")

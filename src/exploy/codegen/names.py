@@ -33,6 +33,11 @@ def identifier(name: str) -> str:
     return f"{plain}_" if plain in _TAKEN or plain in _INDICES or plain.startswith("exploy_") else plain
 
 
+def in_comment(text: str) -> str:
+    """Text that does not end a comment, and is plain ASCII."""
+    return text.encode("ascii", "backslashreplace").decode().replace("*/", "* /").replace("/*", "/ *")
+
+
 class Names:
     """Names in one scope, none of which is given twice.
 

@@ -4,6 +4,7 @@ import itertools
 import textwrap
 
 from exploy.codegen.kernel_files import kernel_text
+from exploy.codegen.names import in_comment
 from exploy.codegen.number_tables import declaration, definition
 from exploy.codegen.program import POLICY_STEP, SUB_STEP, Program
 from exploy.codegen.step_source import PortField, StepSource
@@ -31,7 +32,7 @@ def source_text(program: Program) -> str:
         _sub_step_of_one_rate(program),
         _tick(program),
         *(_at(program, kind, step) for kind, step in program.steps.items()),
-        _scratch_bytes(program),
+        _sizes(program),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
@@ -53,7 +54,7 @@ def _function(program: Program, kind: str, step: StepSource) -> str:
 
 
 def _parameter(item: PortField, qualifier: str) -> str:
-    return f"{qualifier}{item.c_type} *restrict {item.field} /* {item.name} {list(item.shape)} */"
+    return f"{qualifier}{item.c_type} *restrict {item.field} /* {in_comment(item.name)} {list(item.shape)} */"
 
 
 def _initialization(program: Program) -> str:
@@ -152,5 +153,9 @@ def _at(program: Program, kind: str, step: StepSource) -> str:
     )
 
 
-def _scratch_bytes(program: Program) -> str:
-    return f"size_t {program.name}_scratch_bytes(void)\n{{\n  return sizeof({program.name}_scratch);\n}}"
+def _sizes(program: Program) -> str:
+    name = program.name
+    return (
+        f"size_t {name}_scratch_bytes(void)\n{{\n  return sizeof({name}_scratch);\n}}\n\n"
+        f"size_t {name}_state_bytes(void)\n{{\n  return sizeof({name}_state);\n}}"
+    )

@@ -63,8 +63,9 @@ class Contract(Part):
         sim_dt: Seconds between two ticks, if known.
         provenance: Where the file comes from.
         trace: Inputs and expected outputs for testing the file; missing if it was disabled or too large.
-        backend: The backend that runs the file: "onnx", "torch_export", "aot_inductor", or one from another package;
-            "onnx" if missing.
+        backend: The backend that runs the file: "onnx", "torch_export", "aot_inductor", "c", or one from another
+            package; "onnx" if missing.
+        program: SHA-256 of a program in C, which its header and its library have as well; missing for other backends.
         format_version: Major and minor version of this document.
         unknown: Fields that this version does not know.
         digest: SHA-256, in hexadecimal, of all bytes of the file except these 64. It is the last property of the
@@ -87,6 +88,7 @@ class Contract(Part):
     provenance: Provenance = field(default_factory=Provenance)
     trace: GoldenTrace | None = None
     backend: str = "onnx"
+    program: Annotated[str, matching("[0-9a-f]{64}", "digest")] | None = None
     format_version: Annotated[str, keywords(pattern=rf"^{_MAJOR_VERSION}(\.|$)")] = field(
         default=FORMAT_VERSION, metadata=REQUIRED
     )

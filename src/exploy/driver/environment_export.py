@@ -74,8 +74,8 @@ def export(
         env: The environment to export.
         actor: The actor; always exported in evaluation mode.
         path: The file to write. A missing folder is created, and a missing suffix is added.
-        backend: "onnx", "torch_export", "aot_inductor", or the backend of another package. If None, the suffix decides:
-            `.pt2` is for torch, everything else for onnxruntime.
+        backend: "onnx", "torch_export", "aot_inductor", "c", or the backend of another package. If None, the suffix
+            decides: `.pt2` is for torch, `.c.zip` is C, everything else for onnxruntime.
         strict: Check the environment first, as `exploy.check_environment()` does, and raise if there are errors. The
             steps of the check are undone, except for state that only the simulator can access.
         model_source: The origin of the policy, stored in the file.

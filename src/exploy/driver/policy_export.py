@@ -69,7 +69,7 @@ def export_policy(
         golden_trace: Store some steps in the file, for its self-test on the robot.
         model_source: The origin of the policy, stored in the metadata.
         seed: Seed of the random numbers that the policy draws, so that every session draws the same numbers.
-        backend: "onnx", "torch_export", "aot_inductor", or the backend of another package.
+        backend: "onnx", "torch_export", "aot_inductor", "c", or the backend of another package.
         verbose: Print a summary of the file.
 
     Returns:

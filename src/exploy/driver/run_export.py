@@ -69,7 +69,7 @@ def run_export(
     """
     with ONE_AT_A_TIME, paused_garbage_collection(), source.prepared():
         program = source.capture()
-        artifact = backend.lower(program, source.decimation)
+        artifact = backend.for_file(target).lower(program, source.decimation)
         contract = source.describe(program, artifact, backend.name)
         if golden_trace:
             trace = record_trace(source.program_for_trace(program), contract)

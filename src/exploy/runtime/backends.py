@@ -1,4 +1,4 @@
-"""Finds what can run a file: onnxruntime, torch, or what another package brings."""
+"""Finds what can run a file: onnxruntime, torch, a library in it, or what another package brings."""
 
 import importlib
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ _OWN = {
     "onnx": "exploy.runtime.onnx.steps:OnnxExecution",
     "torch_export": "exploy.runtime.pt2.steps:TorchExecution",
     "aot_inductor": "exploy.runtime.pt2.steps:TorchExecution",
+    "c": "exploy.runtime.c.execution:CExecution",
 }
 
 

@@ -435,7 +435,8 @@ class Controller:
     def _reason_for(self, error: Exception) -> Violation:
         """Return why a step failed: non-finite values if there are any, otherwise the error itself."""
         found = self._finite.finding() if self._finite is not None else None
-        return found or Violation(Guard.EXECUTION, f"onnxruntime cannot compute this step: {_first_line(error)}.")
+        what = "onnxruntime" if self._contract.backend == "onnx" else "The file"
+        return found or Violation(Guard.EXECUTION, f"{what} cannot compute this step: {_first_line(error)}.")
 
     def _trip(self, found: Violation, tick: int) -> None:
         """Record a fault, notify the listener, and perform the action of the guard."""

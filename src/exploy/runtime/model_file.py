@@ -7,15 +7,17 @@ from pathlib import Path
 from exploy.contract import Contract
 from exploy.contract.limits import MAX_FILE_BYTES
 from exploy.errors import ContractError, SignatureError
+from exploy.runtime.archives import archive
+from exploy.runtime.archives.compiled_code import find_code
 from exploy.runtime.file_errors import refused
 from exploy.runtime.onnx import file as onnx_file
 from exploy.runtime.onnx.graph_checks import require_sound
 from exploy.runtime.onnx.outline import Outline
-from exploy.runtime.pt2 import archive
-from exploy.runtime.pt2.compiled_code import find_code
 from exploy.runtime.signatures.public_keys import TrustedKeys
 from exploy.runtime.signatures.signature import SUFFIX, Statement
 from exploy.runtime.signatures.trust import SignatureSource, Trust, read_signature
+
+_COMPILED = {"aot_inductor": "libraries of AOTInductor", "c": "a library compiled from C"}  # by backend
 
 Source = str | os.PathLike[str] | bytes
 
@@ -97,7 +99,7 @@ class ModelFile:
         backend = self.contract.backend
         if self.may_run_code or backend == "onnx":  # onnxruntime gets the graph alone
             return
-        found = "libraries of AOTInductor" if backend == "aot_inductor" else find_code(self.data)
+        found = _COMPILED.get(backend) or find_code(self.data)
         if found is not None:
             raise SignatureError(
                 f"The file has compiled code ({found}), which can do anything on this machine. Load it with "

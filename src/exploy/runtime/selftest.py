@@ -11,6 +11,9 @@ from exploy.runtime.engine import Engine
 from exploy.runtime.file_errors import refused
 from exploy.runtime.step_runner import StepRunner
 
+_OF_ONNXRUNTIME = "Try another release of onnxruntime."
+_ADVICE = {"c": "Compile it on this machine: exploy compile"}  # by backend
+
 
 def replay_trace(contract: Contract, runners: tuple[StepRunner, StepRunner]) -> int:
     """Run a file on the inputs of its trace, with memories fed back, and compare all outputs at every tick.
@@ -36,7 +39,7 @@ def replay_trace(contract: Contract, runners: tuple[StepRunner, StepRunner]) -> 
             if found is not None:
                 raise VerificationError(
                     f"The self-test failed: output {name!r}, {found} (tick {tick}). This machine computes other values "
-                    "than the original torch program. Try another release of onnxruntime."
+                    f"than the original torch program. {_ADVICE.get(contract.backend, _OF_ONNXRUNTIME)}"
                 )
     return trace.ticks
 

@@ -22,9 +22,9 @@ from exploy import export
 from exploy.contract import METADATA_KEY, NO_DIGEST, Contract
 from exploy.errors import ContractError
 from exploy.runtime import Controller
+from exploy.runtime.archives import archive
+from exploy.runtime.archives.compiled_code import find_code
 from exploy.runtime.model_file import ModelFile
-from exploy.runtime.pt2 import archive
-from exploy.runtime.pt2.compiled_code import find_code
 from tests.support.environments import make_actor
 from tests.support.robot import Robot
 

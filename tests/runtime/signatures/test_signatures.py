@@ -15,8 +15,8 @@ import pytest
 from exploy.contract import Contract, Port
 from exploy.errors import ContractError, OutputPathError, SignatureError
 from exploy.runtime import Controller
+from exploy.runtime.archives import archive
 from exploy.runtime.model_file import ModelFile
-from exploy.runtime.pt2 import archive
 from exploy.runtime.signatures.public_keys import PublicKey, read_keys
 from exploy.runtime.signatures.signature import Signature
 from exploy.runtime.signing import new_key, sign_file

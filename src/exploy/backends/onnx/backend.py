@@ -9,7 +9,7 @@ from exploy.backends.backend import Backend
 from exploy.backends.interface import Interface, Tensor
 from exploy.backends.onnx.file import serialize
 from exploy.backends.onnx.joined_steps import JoinedSteps, join_steps
-from exploy.backends.onnx.lowering import lower
+from exploy.backends.onnx.lowering import PLACES, lower
 from exploy.backends.onnx.one_step import name_ports
 from exploy.backends.onnx.random_numbers import seed_random_nodes
 from exploy.backends.onnx.versions import IR_VERSION, OPSET_VERSION, versions_for
@@ -45,26 +45,37 @@ class OnnxBackend(OnnxExecution, Backend):
         self.opset_version, self.ir_version = versions_for(target_onnxruntime, opset_version, ir_version)
         self.seed = seed
 
-    def lower(self, program: Program, decimation: int | None) -> Artifact:
+    def lower(self, program: Program, decimation: int | None) -> "OnnxArtifact":
         """Lower a program.
 
         Raises:
             LoweringError: If an operator has no ONNX form, or the graph cannot be expressed in the opset.
         """
         model = lower(program, self.opset_version, self.ir_version)
+        places = model.meta[PLACES]
         seed_random_nodes(model, self.seed)
         if decimation is None:
             name_ports(model, program)
-            return OnnxArtifact(model, _interface(model))
+            return OnnxArtifact(model, _interface(model), places)
         steps = join_steps(model, program, decimation)
-        return OnnxArtifact(steps.model, _interface(steps.model), steps)
+        return OnnxArtifact(steps.model, _interface(steps.model), places, steps)
 
 
 class OnnxArtifact(Artifact):
-    """An ONNX model, and its two steps as plain graphs for viewing."""
+    """An ONNX model, and its two steps as plain graphs for viewing.
 
-    def __init__(self, model: ir.Model, interface: Interface, steps: JoinedSteps | None = None):
+    Args:
+        model: The model.
+        interface: Its ports.
+        places: The line of the user's code that a node comes from, by the name of the node without that of its step.
+        steps: The two steps.
+    """
+
+    def __init__(
+        self, model: ir.Model, interface: Interface, places: Mapping[str, str], steps: JoinedSteps | None = None
+    ):
         super().__init__(interface, model.graph.opset_imports[""], model.ir_version)
+        self.places = places
         self._model = model
         self._steps = steps
 

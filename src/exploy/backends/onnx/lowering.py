@@ -16,7 +16,7 @@ from exploy.backends.onnx.exact_operators import replace_inexact_operators
 from exploy.backends.onnx.exact_patterns import exact_patterns
 from exploy.backends.onnx.float64_numbers import restore_float64_numbers
 from exploy.backends.onnx.folding import fold_constants
-from exploy.backends.onnx.kernels import require_kernels
+from exploy.backends.onnx.kernels import STACK_TRACE, require_kernels
 from exploy.backends.onnx.older_opsets import OLDEST_OF_TORCH, in_older_opset
 from exploy.backends.onnx.operator_table import kept_operator_table
 from exploy.backends.onnx.squeezes import drop_squeezes
@@ -29,6 +29,9 @@ from exploy.live.location import UNKNOWN
 _OPERATOR = re.compile(r"OpOverload\(op='(?P<op>[^']+)', overload='(?P<overload>[^']+)'\)")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _STACK_TRACE = "stack_trace"  # the only metadata entry of a node that torch keeps in its own rewrites
+
+PLACES = "exploy.places"
+"""In the `meta` of a lowered model, which is not stored: the line of user code for each node, by the node's name."""
 
 
 def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
@@ -75,8 +78,14 @@ def lower(program: Program, opset_version: int, ir_version: int) -> ir.Model:
             f"{model.opset_imports.get('')}. Choose another opset_version."
         )
     require_kernels(model.graph, opset_version)
+    model.meta[PLACES] = _places(model.graph)
     ClearMetadataAndDocStringPass()(model)
     return model
+
+
+def _places(graph: ir.Graph) -> dict[str, str]:
+    found = {str(node.name): node.metadata_props.get(STACK_TRACE, UNKNOWN).strip() for node in graph if node.name}
+    return {name: place for name, place in found.items() if place != UNKNOWN}
 
 
 def register_constants(graph: ir.Graph) -> None:

@@ -20,7 +20,7 @@ from exploy.capture.program import Program
 from exploy.capture.quiet_loggers import quiet_loggers
 from exploy.contract import Contract
 from exploy.errors import LoweringError
-from exploy.runtime.pt2 import archive
+from exploy.runtime.archives import archive
 from exploy.runtime.pt2.steps import SIGNATURES, TorchExecution
 
 _LINE_TABLES = "enable_line_tables"

@@ -17,10 +17,10 @@ from numpy.lib import format as npy
 
 from exploy.atomic_write import replacing
 from exploy.errors import LogError
+from exploy.runtime.archives.layout import require_sizes
 from exploy.runtime.logs.growing_file import GrowingFile
 from exploy.runtime.logs.log import Event, Header, Log
 from exploy.runtime.logs.npz_parts import Parts, data_part, header_part
-from exploy.runtime.pt2.layout import require_sizes
 
 
 class NpzSink:

@@ -12,7 +12,7 @@ from typing import Any
 from exploy.contract.json_text import parse_json
 from exploy.contract.limits import MAX_CONTRACT_BYTES
 from exploy.errors import ContractError
-from exploy.runtime.pt2.layout import Member, members_of
+from exploy.runtime.archives.layout import Member, members_of
 
 _STEP = "(policy_step|sub_step)"
 _PROGRAM = re.compile(f"models/{_STEP}[.]json")

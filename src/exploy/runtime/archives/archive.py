@@ -7,11 +7,16 @@ import zlib
 
 from exploy.contract import METADATA_KEY, NO_DIGEST, Contract
 from exploy.errors import ContractError
+from exploy.runtime.archives.layout import Member, members_of
 from exploy.runtime.digests import require_digest
-from exploy.runtime.pt2.layout import Member, members_of
+
+EXTRA = f"extra/{METADATA_KEY}"
+"""Where the contract is in archives that have a place for extra files, as torch's do."""
+
+PLAIN = "contract.json"
+"""Where it is in archives that people unpack. It counts if there is none in the other place."""
 
 _START = b"PK\x03\x04"
-_FOLDER = "extra"
 _AFTER_DIGEST = '"}'
 _CHECKSUM_BYTES = 4
 
@@ -21,8 +26,13 @@ def is_archive(data: bytes) -> bool:
     return data.startswith(_START)
 
 
-def seal(data: bytes, contract: Contract) -> bytes:
+def seal(data: bytes, contract: Contract, member: str = EXTRA) -> bytes:
     """Add a contract to an archive, with the digest of everything else. The archive must not have a contract yet.
+
+    Args:
+        data: The bytes of the archive.
+        contract: The contract, without a digest.
+        member: Where the contract is put, in the folder of the archive: EXTRA or PLAIN.
 
     Raises:
         ContractError: If a file of this archive would be refused.
@@ -31,15 +41,15 @@ def seal(data: bytes, contract: Contract) -> bytes:
     with zipfile.ZipFile(buffer, "a") as file:
         names = file.namelist()
         folder = names[0].split("/")[0] if names and "/" in names[0] else ""
-        name = "/".join(part for part in (folder, _FOLDER, METADATA_KEY) if part)
+        name = "/".join(part for part in (folder, member) if part)
         assert contract.digest == NO_DIGEST
         file.writestr(zipfile.ZipInfo(name), contract.to_json())
     sealed = bytearray(buffer.getvalue())
-    member = _contract_of(bytes(sealed), "The archive")
-    start, stop = _digest_span(member)
-    sealed[start:stop] = _digest(sealed, member).encode()
-    checksum = zlib.crc32(sealed[member.start : member.stop]).to_bytes(_CHECKSUM_BYTES, "little")
-    for place in member.checksums:
+    found = _contract_of(bytes(sealed), "The archive")
+    start, stop = _digest_span(found)
+    sealed[start:stop] = _digest(sealed, found).encode()
+    checksum = zlib.crc32(sealed[found.start : found.stop]).to_bytes(_CHECKSUM_BYTES, "little")
+    for place in found.checksums:
         sealed[place : place + _CHECKSUM_BYTES] = checksum
     return bytes(sealed)
 
@@ -69,10 +79,11 @@ def _contract_of(data: bytes, name: str) -> Member:
         members = members_of(data)
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise ContractError(f"{name} is damaged or truncated ({error}). Copy it again, or export it again.") from None
-    places = [member for member in members if member.name.split("/")[-2:] == [_FOLDER, METADATA_KEY]]
+    places = [member for member in members if member.name.split("/")[-2:] == EXTRA.split("/")]
+    places = places or [member for member in members if member.name.split("/")[1:] == [PLAIN]]
     if len(places) != 1 or places[0] is not members[-1] or places[0].is_packed:
         raise ContractError(
-            f"{name} is an archive with {len(places) or 'no'} contracts ({_FOLDER}/{METADATA_KEY}); a file made by "
+            f"{name} is an archive with {len(places) or 'no'} contracts ({EXTRA}); a file made by "
             "exploy has one, as its last member. Export it with exploy."
         )
     return places[0]

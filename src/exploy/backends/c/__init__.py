@@ -1,0 +1,1 @@
+"""Converts a captured Program to C, by way of ONNX, and compiles it."""

@@ -1,0 +1,1 @@
+"""Archives: files of backends other than ONNX, with a contract and a digest."""
