@@ -99,10 +99,11 @@ class _StepTranslation:
         self._outputs = [ports[name] for name in graph.outputs]
         taken = [item.field for item in ports.values()] + [table.name for table in tables]
         self._step = StepWriter(tables, kernels, taken)
-        self._buffers = {
-            item.name: Buffer(item.field, item.dtype, item.size) for item in (*self._inputs, *self._outputs)
+        in_and_out = (*self._inputs, *self._outputs)
+        self._buffers = {item.name: Buffer(item.field, item.dtype, item.size) for item in in_and_out}
+        self._values: dict[str, Value] = {
+            item.name: View(self._buffers[item.name], item.shape) for item in self._inputs
         }
-        self._values: dict[str, Value] = {item.name: View(self._buffers[item.name], item.shape) for item in self._inputs}
         self._values |= {name: Constant(array, name) for name, array in graph.constants.items()}
         self._readers = Counter(name for node in graph.nodes for name in node.inputs)
         self._readers.update(graph.outputs.values())
