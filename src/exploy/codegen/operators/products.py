@@ -10,10 +10,11 @@ from exploy.codegen.values import Constant, Shape, Value, View
 
 _VECTOR_PANEL = 64  # outputs; as many sums as 16 registers of AVX hold, without those for factors
 _MATRIX_PANEL = 16
+_FEWEST_ROWS = 4  # that the kernel for matrices computes at once; for fewer, that for vectors is faster
 
 
 def vector_panels(matrix: np.ndarray) -> np.ndarray:
-    """A matrix as the kernel for vectors reads it: panels of 64 columns, the last one of 8, 16, 32 or 64."""
+    """A matrix as the kernel for vectors reads it: panels of 64 columns, the last one of 32 or 64."""
     columns = matrix.shape[1]
     parts = [np.zeros(0, matrix.dtype)]
     for start in range(0, columns, _VECTOR_PANEL):
@@ -54,8 +55,7 @@ def packed(step: StepWriter, matrix: Value, rows: int) -> View:
     """A matrix in panels, for a product with some rows: packed already if it is known, else by statements."""
     inner, columns = matrix.shape
     if isinstance(matrix, Constant):
-        panels = vector_panels if rows == 1 else matrix_panels
-        return step.constant(panels(matrix.array), matrix.hint)
+        return step.constant(_panels(matrix.array, rows), matrix.hint)
     source = step.view(matrix)
     target = step.temporary((_packed_size(inner, columns, rows),), matrix.dtype, "panels")
     step.emit(_packing(step, step.pointer(source), source, rows, step.pointer(target)))
@@ -103,9 +103,8 @@ def _stacked_product(step: StepWriter, a: Value, b: Value) -> View:
     sizes = (rows, inner, columns)
     lefts, results = _firsts(left, stack), _firsts(result, stack)
     if isinstance(b, Constant):
-        panels = vector_panels if rows == 1 else matrix_panels
         matrices = b.array.reshape(-1, inner, columns)
-        table = step.constant(np.stack([panels(matrix) for matrix in matrices]), b.hint)
+        table = step.constant(np.stack([_panels(matrix, rows) for matrix in matrices]), b.hint)
         right = View(table.buffer, (*b.shape[:-2], table.shape[-1])).broadcast((*stack, table.shape[-1]))
         rights = View(right.buffer, stack, right.strides[:-1], right.offset)
         buffer = None
@@ -168,30 +167,42 @@ def _call(
     kind: str,
 ) -> str:
     rows, inner, columns = sizes
-    if rows == 1:
+    if rows < _FEWEST_ROWS:
         function = step.kernel(f"multiply_vector_{kind}")
-        return f"{function}({inner}, {columns}, {x}, {weights}, {start[0]}, {result});"
+        return "\n".join(
+            f"{function}({inner}, {columns}, {_further(x, row * inner)}, {weights}, {_further(start[0], row * start[1])}, "
+            f"{_further(result, row * columns)});"
+            for row in range(rows)
+        )
     function = step.kernel(f"multiply_matrix_{kind}")
     strides = f"{inner * _MATRIX_PANEL}, {_MATRIX_PANEL}"
     return f"{function}({rows}, {inner}, {columns}, {x}, {weights}, {strides}, {start[0]}, {start[1]}, {result});"
 
 
+def _further(pointer: str, count: int) -> str:
+    return f"{pointer} + {count}" if count else pointer
+
+
 def _packing(step: StepWriter, source: str, matrix: View, rows: int, target: str) -> str:
     inner, columns = matrix.shape[-2:]
-    width = _VECTOR_PANEL if rows == 1 else _MATRIX_PANEL
-    last = _panel_width(columns % width) if rows == 1 else width
+    width = _VECTOR_PANEL if rows < _FEWEST_ROWS else _MATRIX_PANEL
+    last = _panel_width(columns % width) if rows < _FEWEST_ROWS else width
     function = step.kernel(f"pack_columns_{suffix(matrix)}")
     strides = f"{matrix.strides[-2]}, {matrix.strides[-1]}"
     return f"{function}({inner}, {columns}, {width}, {last}, {source}, {strides}, {target});"
 
 
 def _packed_size(inner: int, columns: int, rows: int) -> int:
-    width = _VECTOR_PANEL if rows == 1 else _MATRIX_PANEL
+    width = _VECTOR_PANEL if rows < _FEWEST_ROWS else _MATRIX_PANEL
     return inner * -(-columns // width) * width
 
 
+def _panels(matrix: np.ndarray, rows: int) -> np.ndarray:
+    return vector_panels(matrix) if rows < _FEWEST_ROWS else matrix_panels(matrix)
+
+
 def _panel_width(columns: int) -> int:
-    return next(width for width in (8, 16, 32, _VECTOR_PANEL) if columns <= width)
+    return _VECTOR_PANEL // 2 if columns <= _VECTOR_PANEL // 2 else _VECTOR_PANEL
 
 
 def _filled_up(matrix: np.ndarray, columns: int) -> np.ndarray:

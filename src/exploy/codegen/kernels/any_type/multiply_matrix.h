@@ -1,6 +1,7 @@
-/* A matrix times a matrix: sums that begin with `start`, whose rows are `start_stride` apart. The weights are in panels
- * of 16 columns, `panel_stride` apart, and the rows in them are `row_stride` apart. Four rows are computed at once; the
- * last of them again where fewer are left. */
+/* A matrix times a matrix, added to `start`, whose rows are `start_stride` apart. The weights are in panels of 16
+ * columns, `panel_stride` apart, and the rows in them are `row_stride` apart. Four rows are computed at once; the last
+ * of them again where fewer are left. */
+#include "add_row_@SUFFIX@.h"
 #include "least_index.h"
 #include "tile_4_by_16_@SUFFIX@.h"
 
@@ -12,20 +13,16 @@ static inline void exploy_multiply_matrix_@SUFFIX@(int32_t rows, int32_t inner, 
     const @TYPE@ *const panel = weights + ((n / 16) * panel_stride);
     const int32_t width = exploy_least_index(16, columns - n);
     for (int32_t m = 0; m < rows; m += 4) {
-      @TYPE@ sums[64] = {0};
+      @TYPE@ sums[64];
       int32_t row[4];
       for (int32_t i = 0; i < 4; i++) {
         row[i] = exploy_least_index(m + i, rows - 1);
-        for (int32_t j = 0; j < width; j++) {
-          sums[(i * 16) + j] = start[(row[i] * start_stride) + n + j];
-        }
       }
       exploy_tile_4_by_16_@SUFFIX@(inner, x + (row[0] * inner), x + (row[1] * inner), x + (row[2] * inner),
           x + (row[3] * inner), row_stride, panel, sums);
       for (int32_t i = 0; i < 4; i++) {
-        for (int32_t j = 0; j < width; j++) {
-          y[(row[i] * columns) + n + j] = sums[(i * 16) + j];
-        }
+        const @TYPE@ *const first = start + ((row[i] * start_stride) + n);
+        exploy_add_row_@SUFFIX@(width, first, sums + (i * 16), y + ((row[i] * columns) + n));
       }
     }
   }

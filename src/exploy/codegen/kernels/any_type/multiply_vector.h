@@ -1,9 +1,7 @@
-/* A vector times a matrix: sums that begin with `start`. The weights are in panels of 64 outputs, one behind the other;
- * the last one has 8, 16, 32 or 64, with zeros where there are no outputs. */
-#include "panel_16_@SUFFIX@.h"
+/* A vector times a matrix, added to `start`. The weights are in panels of 64 outputs, one behind the other; the last one
+ * has 32 if that is enough. Where it has no outputs, it has zeros. */
 #include "panel_32_@SUFFIX@.h"
 #include "panel_64_@SUFFIX@.h"
-#include "panel_8_@SUFFIX@.h"
 
 static inline void exploy_multiply_vector_@SUFFIX@(int32_t inner, int32_t columns, const @TYPE@ *restrict x,
     const @TYPE@ *restrict weights, const @TYPE@ *restrict start, @TYPE@ *restrict y)
@@ -20,11 +18,7 @@ static inline void exploy_multiply_vector_@SUFFIX@(int32_t inner, int32_t column
     for (int32_t j = 0; j < rest; j++) {
       first[j] = start[whole + j];
     }
-    if (rest <= 8) {
-      exploy_panel_8_@SUFFIX@(inner, x, last, first, sums);
-    } else if (rest <= 16) {
-      exploy_panel_16_@SUFFIX@(inner, x, last, first, sums);
-    } else if (rest <= 32) {
+    if (rest <= 32) {
       exploy_panel_32_@SUFFIX@(inner, x, last, first, sums);
     } else {
       exploy_panel_64_@SUFFIX@(inner, x, last, first, sums);

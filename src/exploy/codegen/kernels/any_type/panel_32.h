@@ -1,11 +1,8 @@
-/* 32 sums, one for each output of a panel of weights, in the order of the inputs. */
+/* The same of a panel of 32 outputs. */
 static inline void exploy_panel_32_@SUFFIX@(int32_t inner, const @TYPE@ *restrict x, const @TYPE@ *restrict weights,
     const @TYPE@ *restrict start, @TYPE@ *restrict y)
 {
-  @TYPE@ sums[32];
-  for (int32_t j = 0; j < 32; j++) {
-    sums[j] = start[j];
-  }
+  @TYPE@ sums[32] = {0};
   for (int32_t k = 0; k < inner; k++) {
     const @TYPE@ factor = x[k];
     for (int32_t j = 0; j < 32; j++) {
@@ -13,6 +10,6 @@ static inline void exploy_panel_32_@SUFFIX@(int32_t inner, const @TYPE@ *restric
     }
   }
   for (int32_t j = 0; j < 32; j++) {
-    y[j] = sums[j];
+    y[j] = start[j] + sums[j];
   }
 }
