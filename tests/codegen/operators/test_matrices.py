@@ -72,6 +72,26 @@ def test_gemm_transposes_scales_and_adds():
     assert_as_onnxruntime(cases)
 
 
+def test_einstein_sums_are_products():
+    cases = [
+        Case("Einsum", (array(*left), array(*right)), {"equation": equation})
+        for equation, left, right in [
+            ("ij,jk->ik", (3, 4), (4, 5)),
+            ("ij,kj->ki", (3, 4), (5, 4)),
+            ("bihd, bjhd -> bhij", (2, 3, 4, 5), (2, 6, 4, 5)),
+            ("bhij,bjhd->bihd", (2, 4, 3, 6), (2, 6, 4, 5)),
+            ("i,j->ij", (3,), (4,)),
+            ("i,i->", (3,), (3,)),
+            ("bi,bi->b", (2, 3), (2, 3)),
+            ("bi,bi->bi", (2, 3), (2, 3)),
+            ("abc,cbd->ad", (2, 3, 4), (4, 3, 5)),
+            ("jk,ij", (3, 4), (5, 3)),
+        ]
+    ]
+    known = [Case("Einsum", (case.operands[0], Known(np.asarray(case.operands[1]))), case.attributes) for case in cases]
+    assert_as_onnxruntime([*cases, *known])
+
+
 def test_doubles_are_computed_as_doubles():
     x = array(4, 20, dtype=np.float64)
     cases = [
@@ -131,6 +151,12 @@ def test_a_sum_goes_in_the_order_of_the_inputs_and_the_bias_comes_last():
     )
     assert alone[0].tobytes() == wanted.tobytes()
     assert among_others[0].tobytes() == 5 * wanted.tobytes()
+
+
+@pytest.mark.parametrize("equation", ["ii,ij->j", "ij,jk->i", "...ij,jk->...ik"])
+def test_other_einstein_sums_are_refused(equation: str):
+    case = Case("Einsum", (array(3, 3), array(3, 3)), {"equation": equation})
+    assert f"operator Einsum with the equation {equation} (of float32[3, 3], float32[3, 3])" in refusal(case)
 
 
 def test_products_of_flags_and_gemm_of_integers_are_refused():

@@ -3,6 +3,7 @@
 from exploy.codegen.operators import (
     activations,
     convolutions,
+    einsum,
     elementwise,
     gathers,
     matrices,
@@ -19,6 +20,7 @@ from exploy.codegen.operators.registry import known_operators, writer_of
 __all__ = [
     "activations",
     "convolutions",
+    "einsum",
     "elementwise",
     "gathers",
     "known_operators",

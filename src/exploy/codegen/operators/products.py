@@ -169,11 +169,11 @@ def _call(
     rows, inner, columns = sizes
     if rows < _FEWEST_ROWS:
         function = step.kernel(f"multiply_vector_{kind}")
-        return "\n".join(
-            f"{function}({inner}, {columns}, {_further(x, row * inner)}, {weights}, {_further(start[0], row * start[1])}, "
-            f"{_further(result, row * columns)});"
-            for row in range(rows)
-        )
+        calls = []
+        for row in range(rows):
+            places = (x, row * inner), (weights, 0), (start[0], row * start[1]), (result, row * columns)
+            calls.append(f"{function}({inner}, {columns}, {', '.join(_further(*place) for place in places)});")
+        return "\n".join(calls)
     function = step.kernel(f"multiply_matrix_{kind}")
     strides = f"{inner * _MATRIX_PANEL}, {_MATRIX_PANEL}"
     return f"{function}({rows}, {inner}, {columns}, {x}, {weights}, {strides}, {start[0]}, {start[1]}, {result});"
