@@ -68,17 +68,23 @@ def _convolved(step: StepWriter, operation: Operation, x: Value, weights: np.nda
     result = step.temporary((x.shape[0], channels, *windows.counts), x.dtype)
     bias = step.contiguous(operation.optional(2) or Constant(np.zeros(channels, x.dtype), "zeros"))
     form = _by_panels if channels // groups >= _FEWEST_FOR_PANELS else _by_lines
-    form(step, image, np.stack(np.split(weights, groups)), bias, windows, result)
+    parts = Constant(np.stack(np.split(weights, groups)), _hint(operation))
+    form(step, image, parts, bias, windows, result)
     return result
 
 
-def _by_panels(step: StepWriter, image: View, weights: np.ndarray, bias: View, windows: Windows, result: View) -> None:
+def _hint(operation: Operation) -> str:
+    weights = operation.input(1)
+    return weights.hint if isinstance(weights, Constant) else "weights"
+
+
+def _by_panels(step: StepWriter, image: View, weights: Constant, bias: View, windows: Windows, result: View) -> None:
     """Write a convolution whose innermost loop goes over channels: for each group."""
     groups, channels, inputs = weights.shape[:3]
     taps = _taps(step, windows, inputs)
     starts = step.constant(windows.starts(), "windows")
-    panels = np.stack([matrix_panels(part.reshape(channels, -1).T) for part in weights])
-    table = step.constant(panels, "weights")
+    panels = np.stack([matrix_panels(part.reshape(channels, -1).T) for part in weights.array])
+    table = step.constant(panels, weights.hint)
     stack = (image.shape[0], groups)
     plane = math.prod(windows.padded)
     views = [
@@ -97,13 +103,13 @@ def _by_panels(step: StepWriter, image: View, weights: np.ndarray, bias: View, w
     step.loop(stack, views, statement)
 
 
-def _by_lines(step: StepWriter, image: View, weights: np.ndarray, bias: View, windows: Windows, result: View) -> None:
+def _by_lines(step: StepWriter, image: View, weights: Constant, bias: View, windows: Windows, result: View) -> None:
     """Write a convolution whose innermost loop goes over a line of windows: for each channel."""
     groups, channels, inputs = weights.shape[:3]
     taps = _taps(step, windows, inputs)
     width = windows.counts[-1]
     lines = step.constant(windows.starts()[::width], "lines")
-    table = step.constant(weights, "weights")
+    table = step.constant(weights.array, weights.hint)
     stack = (image.shape[0], groups, channels)
     plane, count = math.prod(windows.padded), windows.count
     views = [

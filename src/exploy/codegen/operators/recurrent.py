@@ -143,14 +143,14 @@ class _Network:
         """Write the products of the whole sequence with the weights; returns those of one row, inside of the loops."""
         rows = self._length * self._batch
         result = self._step.temporary((rows, layer.input_weights.shape[1]), self._x.dtype, "of_inputs")
-        weights = packed(self._step, Constant(layer.input_weights, "input_weights"), rows)
+        weights = packed(self._step, Constant(layer.input_weights, self._hint(1)), rows)
         multiply(self._step, rows, self._x, weights, Constant(bias, "bias"), result)
         width = result.shape[1]
         return self._at(result, 0, (self._time(layer), self._batch * width), (self._entry, width))
 
     def product(self, weights: np.ndarray, x: str, start: str, result: str) -> str:
         """A product of the state with weights, added to something."""
-        table = self._step.constant(vector_panels(weights), "state_weights")
+        table = self._step.constant(vector_panels(weights), self._hint(2))
         inner, columns = weights.shape
         function = self._step.kernel(f"multiply_vector_{self._kind}")
         return f"{function}({inner}, {columns}, {x}, {self._step.pointer(table)}, {start}, {result});"
@@ -177,6 +177,10 @@ class _Network:
                     "}",
                 ]
         self._step.emit("\n".join(body))
+
+    def _hint(self, index: int) -> str:
+        value = self._operation.input(index)
+        return value.hint if isinstance(value, Constant) else "weights"
 
     @property
     def _entry(self) -> str:
