@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from onnx import helper
 
+from exploy.codegen.program import write_program
+from exploy.contract import Contract, Port
 from tests.support.c_cases import Case, Known, assert_as_onnxruntime, refusal, run_cases
-from tests.support.c_programs import FLAGS
+from tests.support.c_programs import FLAGS, model_of, run_c, run_onnxruntime
 
 RNG = np.random.default_rng(0)
 BUILDS = {
@@ -70,6 +73,37 @@ def test_gemm_transposes_scales_and_adds():
             cases.append(Case("Gemm", (a, b, Known(array(9))), form | {"beta": 0.0}))
             cases.append(Case("Gemm", (a, Known(b)), form | {"alpha": 3.0}))
     assert_as_onnxruntime(cases)
+
+
+def test_operands_may_be_parts_of_other_values_in_any_order():
+    x = array(2, 6, 8)
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["turned"], perm=[0, 2, 1]),
+        helper.make_node("Slice", ["x", "starts", "ends", "axes", "steps"], ["part"]),
+        helper.make_node("Tanh", ["part"], ["computed"]),
+        helper.make_node("MatMul", ["part", "turned"], ["stacks"]),
+        helper.make_node("MatMul", ["turned", "x"], ["turned_stacks"]),
+        helper.make_node("MatMul", ["computed", "weights"], ["by_weights"]),
+        helper.make_node("MatMul", ["weights", "computed"], ["weights_by"]),
+    ]
+    numbers = {"starts": [5], "ends": [-7], "axes": [1], "steps": [-2]}
+    constants = {name: np.array(value, np.int64) for name, value in numbers.items()} | {"weights": array(8, 3)}
+    outputs = ["stacks", "turned_stacks", "by_weights", "weights_by"]
+    model = model_of(nodes, {"x": x}, outputs, constants)
+    wanted, got = run_onnxruntime(model, {"x": x}), run_c(model, {"x": x})
+    for name in outputs:
+        np.testing.assert_allclose(got[name], wanted[name], rtol=1e-5, atol=1e-5)
+
+
+def test_open_sizes_are_one():
+    x = array(1, 5)
+    model = model_of([helper.make_node("MatMul", ["x", "weights"], ["y"])], {"x": x}, ["y"], {"weights": array(5, 70)})
+    for value in (model.graph.input[0], model.graph.output[0]):
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+    ports = Port("x", "float32", ("batch", 5)), Port("y", "float32", ("batch", 70))
+    contract = Contract(decimation=1, inputs=ports[:1], outputs=ports[1:], memories=())
+    program = write_program(model.SerializeToString(), contract, "tried")
+    assert "exploy_multiply_vector_f32(5, 70, x, " in "\n".join(program.steps["policy_step"].body)
 
 
 def test_einstein_sums_are_products():

@@ -28,7 +28,9 @@ FORMS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
 
 
 def test_largest_of_windows():
-    assert_as_onnxruntime([Case("MaxPool", (array(*shape),), form) for shape, form in FORMS])
+    floats = [Case("MaxPool", (array(*shape),), form) for shape, form in FORMS]
+    integers = [Case("MaxPool", ((100 * array(*shape)).astype(np.int8),), form) for shape, form in FORMS[:4]]
+    assert_as_onnxruntime([*floats, *integers])
 
 
 @pytest.mark.parametrize("with_pads", [0, 1])
