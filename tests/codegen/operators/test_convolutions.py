@@ -40,6 +40,9 @@ def test_groups():
         [
             case("Conv", (2, 6, 8, 8), (6, 1, 3, 3), 6, group=6, pads=[1, 1, 1, 1]),
             case("Conv", (2, 6, 8, 8), (12, 1, 3, 3), group=6, strides=[2, 1]),
+            case("Conv", (1, 4, 3, 3), (4, 1, 2, 2), 4, group=4),
+            case("Conv", (1, 2, 70), (4, 1, 3), 4, group=2, dilations=[2]),
+            case("Conv", (2, 3, 4, 5, 6), (3, 1, 2, 2, 2), group=3, pads=[0, 1, 0, 1, 0, 1]),
             case("Conv", (2, 6, 8), (10, 3, 3), 10, group=2),
             case("Conv", (1, 6, 8, 5), (4, 3, 3, 2), 4, group=2, strides=[2, 2]),
         ]

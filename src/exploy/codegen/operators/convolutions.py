@@ -1,6 +1,7 @@
 """Sums of windows of images with weights."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,9 +13,10 @@ from exploy.codegen.operators.registry import writes
 from exploy.codegen.operators.shapes import subview
 from exploy.codegen.operators.windows import Windows
 from exploy.codegen.step_writer import Reader, StepWriter
-from exploy.codegen.values import Constant, Value, View
+from exploy.codegen.values import Constant, Value, View, row_major
 
 _FEWEST_FOR_PANELS = 4  # channels of a group; fewer would leave most of a panel empty
+_LEAST_LINE = 64  # windows that the kernel computes at once
 
 
 @writes("Conv")
@@ -65,12 +67,10 @@ def _with_zeros_between(step: StepWriter, x: Value, strides: tuple[int, ...], im
 def _convolved(step: StepWriter, operation: Operation, x: Value, weights: np.ndarray, windows: Windows) -> View:
     groups, channels = operation.attribute("group", 1), weights.shape[0]
     image = windows.image_with_pads(step, x, x.dtype.type(0))
-    result = step.temporary((x.shape[0], channels, *windows.counts), x.dtype)
     bias = step.contiguous(operation.optional(2) or Constant(np.zeros(channels, x.dtype), "zeros"))
     form = _by_panels if channels // groups >= _FEWEST_FOR_PANELS else _by_lines
     parts = Constant(np.stack(np.split(weights, groups)), _hint(operation))
-    form(step, image, parts, bias, windows, result)
-    return result
+    return form(step, image, parts, bias, windows)
 
 
 def _hint(operation: Operation) -> str:
@@ -78,9 +78,10 @@ def _hint(operation: Operation) -> str:
     return weights.hint if isinstance(weights, Constant) else "weights"
 
 
-def _by_panels(step: StepWriter, image: View, weights: Constant, bias: View, windows: Windows, result: View) -> None:
+def _by_panels(step: StepWriter, image: View, weights: Constant, bias: View, windows: Windows) -> View:
     """Write a convolution whose innermost loop goes over channels: for each group."""
     groups, channels, inputs = weights.shape[:3]
+    result = step.temporary((image.shape[0], groups * channels, *windows.counts), image.dtype)
     taps = _taps(step, windows, inputs)
     starts = step.constant(windows.starts(), "windows")
     panels = np.stack([matrix_panels(part.reshape(channels, -1).T) for part in weights.array])
@@ -101,32 +102,70 @@ def _by_panels(step: StepWriter, image: View, weights: Constant, bias: View, win
         return f"{function}({windows.count}, {taps.size}, {channels}, {tables});"
 
     step.loop(stack, views, statement)
+    return result
 
 
-def _by_lines(step: StepWriter, image: View, weights: Constant, bias: View, windows: Windows, result: View) -> None:
+def _by_lines(step: StepWriter, image: View, weights: Constant, bias: View, windows: Windows) -> View:
     """Write a convolution whose innermost loop goes over a line of windows: for each channel."""
+    taps = _taps(step, windows, weights.shape[2])
+    starts, width = windows.starts(), windows.counts[-1]
+    one_line = int(starts[-1]) + 1
+    if set(windows.strides) == {1} and one_line >= _LEAST_LINE:
+        sums = _channel_by_channel(step, image, weights, bias, one_line, f"convolve_line_{suffix(image)}", [taps])
+        # a view without the windows that go across edges
+        strides = (*sums.strides[:2], *row_major(windows.padded))
+        return View(sums.buffer, (*sums.shape[:2], *windows.counts), strides)
+    lines = step.constant(starts[::width], "lines")
+    kernel = f"convolve_lines_{suffix(image)}"
+    sizes = (lines.size, width, windows.strides[-1])
+    sums = _channel_by_channel(step, image, weights, bias, windows.count, kernel, [lines, taps], sizes)
+    return View(sums.buffer, (*sums.shape[:2], *windows.counts))
+
+
+def _channel_by_channel(
+    step: StepWriter,
+    image: View,
+    weights: Constant,
+    bias: View,
+    count: int,
+    kernel: str,
+    tables: Sequence[View],
+    sizes: Sequence[int] = (),
+) -> View:
+    """Write calls of a kernel for each channel, which computes `count` sums.
+
+    Args:
+        step: Where the statements go.
+        image: The padded images.
+        weights: The weights, by groups.
+        bias: The biases.
+        count: How many sums a channel has.
+        kernel: The kernel.
+        tables: Where windows and their elements are.
+        sizes: The first arguments of the kernel; by default, the number of sums.
+    """
     groups, channels, inputs = weights.shape[:3]
-    taps = _taps(step, windows, inputs)
-    width = windows.counts[-1]
-    lines = step.constant(windows.starts()[::width], "lines")
+    taps = math.prod(weights.shape[2:])
+    plane = math.prod(image.shape[2:])
     table = step.constant(weights.array, weights.hint)
+    result = step.temporary((image.shape[0], groups * channels, count), image.dtype)
     stack = (image.shape[0], groups, channels)
-    plane, count = math.prod(windows.padded), windows.count
     views = [
         View(image.buffer, stack, (image.shape[1] * plane, inputs * plane, 0), image.offset),
-        View(table.buffer, stack, (0, channels * taps.size, taps.size)),
+        View(table.buffer, stack, (0, channels * taps, taps)),
         View(bias.buffer, stack, (0, channels, 1), bias.offset),
         View(result.buffer, stack, (groups * channels * count, channels * count, count)),
     ]
-    function = step.kernel(f"convolve_lines_{suffix(result)}")
-    sizes = f"{lines.size}, {width}, {windows.strides[-1]}, {taps.size}"
+    function = step.kernel(kernel)
+    numbers = ", ".join(str(size) for size in (*(sizes or (count,)), taps))
 
     def statement(reader: Reader) -> str:
         x, own, first, y = (reader(view) for view in views)
-        tables = f"&{x}, {step.pointer(lines)}, {step.pointer(taps)}, &{own}, {first}, &{y}"
-        return f"{function}({sizes}, {tables});"
+        pointers = ", ".join(step.pointer(item) for item in tables)
+        return f"{function}({numbers}, &{x}, {pointers}, &{own}, {first}, &{y});"
 
     step.loop(stack, views, statement)
+    return result
 
 
 def _taps(step: StepWriter, windows: Windows, inputs: int) -> View:

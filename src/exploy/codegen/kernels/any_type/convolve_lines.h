@@ -6,13 +6,16 @@ static inline void exploy_convolve_lines_@SUFFIX@(int32_t line_count, int32_t wi
   for (int32_t i = 0; i < line_count; i++) {
     @TYPE@ *const result = y + (i * width);
     for (int32_t j = 0; j < width; j++) {
-      result[j] = bias;
+      result[j] = 0;
     }
     for (int32_t k = 0; k < tap_count; k++) {
       const @TYPE@ *const source = x + (lines[i] + taps[k]);
       for (int32_t j = 0; j < width; j++) {
         result[j] += source[j * stride] * weights[k];
       }
+    }
+    for (int32_t j = 0; j < width; j++) {
+      result[j] = bias + result[j];
     }
   }
 }
