@@ -1,5 +1,6 @@
 """Many cases of operators in one program of C, for compiling is what takes time in tests of them."""
 
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,9 @@ class Known:
 
     array: np.ndarray
 
+
+_FAST = ("-O3", "-march=x86-64-v3") if platform.machine() == "x86_64" else ("-O3",)
+BUILDS = (("-O0",), ("-O3",), _FAST)  # which give the same bits
 
 Operand = np.ndarray | Known | None
 
@@ -95,6 +99,14 @@ def assert_as_onnxruntime(cases: Sequence[Case], tolerance: float = 2e-6, opset:
             np.testing.assert_allclose(
                 got[name].reshape(expected.shape), expected, rtol=tolerance, atol=tolerance * scale, err_msg=told
             )
+
+
+def assert_same_bits(cases: Sequence[Case]) -> None:
+    """All builds of the cases give the same bits."""
+    results = [run_cases(cases, flags=(*FLAGS, *flags)) for flags in BUILDS]
+    for other in results[1:]:
+        for case, mine, theirs in zip(cases, results[0], other, strict=True):
+            assert [array.tobytes() for array in mine] == [array.tobytes() for array in theirs], case.operator
 
 
 def refusal(case: Case, opset: int = OPSET) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.c_cases import Case, Known, Operand, assert_as_onnxruntime, refusal
+from tests.support.c_cases import Case, Known, Operand, assert_as_onnxruntime, assert_same_bits, refusal
 
 RNG = np.random.default_rng(0)
 
@@ -94,6 +94,17 @@ def test_nan_and_infinity_reach_the_windows_that_they_are_in():
         [
             Case("Conv", (image, Known(weights)), expected=[wanted]),
             Case("Conv", (image, Known(weights[:1])), expected=[wanted[:, :1]]),
+        ]
+    )
+
+
+def test_each_build_gives_the_same_bits():
+    assert_same_bits(
+        [
+            case("Conv", (1, 3, 9, 7), (17, 3, 3, 3), 17, pads=[1, 1, 1, 1]),
+            case("Conv", (1, 3, 12, 9), (3, 1, 3, 3), 3, group=3),
+            case("Conv", (1, 3, 12, 9), (3, 1, 3, 3), 3, group=3, strides=[2, 1]),
+            case("ConvTranspose", (1, 4, 4, 4), (4, 8, 4, 4), strides=[2, 2]),
         ]
     )
 

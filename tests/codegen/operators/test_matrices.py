@@ -6,15 +6,10 @@ from onnx import helper
 
 from exploy.codegen.program import write_program
 from exploy.contract import Contract, Port
-from tests.support.c_cases import Case, Known, assert_as_onnxruntime, refusal, run_cases
-from tests.support.c_programs import FLAGS, model_of, run_c, run_onnxruntime
+from tests.support.c_cases import Case, Known, assert_as_onnxruntime, assert_same_bits, refusal, run_cases
+from tests.support.c_programs import model_of, run_c, run_onnxruntime
 
 RNG = np.random.default_rng(0)
-BUILDS = {
-    "O0": ("-O0",),
-    "O3": ("-O3",),
-    "O3 with AVX2 and FMA": ("-O3", "-march=x86-64-v3"),
-}
 
 
 def array(*shape: int, dtype: type = np.float32) -> np.ndarray:
@@ -165,10 +160,7 @@ def test_each_build_gives_the_same_bits():
         Case("Gemm", (array(7, 48), Known(array(48, 140)), Known(array(140)))),
         Case("MatMul", (array(2, 5, 48), array(2, 48, 21))),
     ]
-    results = [run_cases(cases, flags=(*FLAGS, *flags)) for flags in BUILDS.values()]
-    for other in results[1:]:
-        for mine, theirs in zip(results[0], other, strict=True):
-            assert mine[0].tobytes() == theirs[0].tobytes()
+    assert_same_bits(cases)
 
 
 def test_a_sum_goes_in_the_order_of_the_inputs_and_the_bias_comes_last():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.c_cases import Case, Known, Operand, assert_as_onnxruntime, refusal
+from tests.support.c_cases import Case, Known, Operand, assert_as_onnxruntime, assert_same_bits, refusal
 
 RNG = np.random.default_rng(0)
 NAN, INF = np.nan, np.inf
@@ -81,6 +81,16 @@ def test_nan_and_infinity_reach_the_row_that_they_are_in():
     wanted[3] = (x[3] - x[3].mean()) / np.sqrt(x[3].var() + np.float32(1e-5))
     ones = np.ones(20, np.float32)
     assert_as_onnxruntime([Case("LayerNormalization", (x, Known(ones)), expected=[wanted])])
+
+
+def test_each_build_gives_the_same_bits():
+    assert_same_bits(
+        [
+            Case("LayerNormalization", (array(3, 45), array(45), array(45))),
+            Case("BatchNormalization", (array(2, 3, 5), *channels(3))),
+            Case("LpNormalization", (array(3, 45),)),
+        ]
+    )
 
 
 def test_training_is_refused():

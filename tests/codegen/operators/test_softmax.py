@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.c_cases import Case, assert_as_onnxruntime, refusal
+from tests.support.c_cases import Case, assert_as_onnxruntime, assert_same_bits, refusal
 
 RNG = np.random.default_rng(0)
 SHAPES = [(5,), (1, 1), (3, 16), (2, 17), (2, 3, 40), (2, 3, 4, 5)]
@@ -40,6 +40,13 @@ def test_nan_and_infinity_pass_as_in_torch():
             Case("LogSoftmax", (rows,), expected=[logarithms]),
             Case("Softmax", (rows.T.copy(),), {"axis": 0}, expected=[softmax.T]),
         ]
+    )
+
+
+def test_each_build_gives_the_same_bits():
+    scores = RNG.normal(size=(3, 45)).astype(np.float32)
+    assert_same_bits(
+        [Case("Softmax", (scores,)), Case("LogSoftmax", (scores,)), Case("Softmax", (scores,), {"axis": 0})]
     )
 
 
