@@ -61,7 +61,7 @@ BOUNDS_F64 = {
     "fmod": 0,
 }
 BOUNDS = {"f32": BOUNDS_F32, "f64": BOUNDS_F64}
-TYPES = {"f32": np.float32, "f64": np.float64}
+TYPES: dict[str, type[np.floating]] = {"f32": np.float32, "f64": np.float64}
 NAMES = {"f32": "float", "f64": "double"}
 CASES = [(name, kind) for kind in TYPES for name in REFERENCES]
 
@@ -149,7 +149,19 @@ RESULTS_OF_TWO = {
 SYSTEM_HEADERS = "".join(
     f"#include <{name}.h>\n" for name in ("float", "math", "stdbool", "stddef", "stdint", "string")
 )
-WARNINGS = "-Wall -Wextra -Wconversion -Wsign-conversion -Wdouble-promotion -Wshadow -Wunused-function -Werror".split()
+WARNINGS = [
+    f"-W{name}"
+    for name in (
+        "all",
+        "extra",
+        "conversion",
+        "sign-conversion",
+        "double-promotion",
+        "shadow",
+        "unused-function",
+        "error",
+    )
+]
 FAST = ["-O3", "-march=x86-64-v3"] if platform.machine() == "x86_64" else ["-O3"]
 COMPILERS = [
     pytest.param(name, marks=pytest.mark.skipif(not shutil.which(name), reason=f"needs {name}"))
@@ -210,7 +222,7 @@ def all_loops() -> str:
 def arguments(kind: str) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of all exponents and of those that matter most, and those at which the formulas change."""
     rng = np.random.default_rng(1)
-    real = np.dtype(TYPES[kind])
+    real: np.dtype[np.floating] = np.dtype(TYPES[kind])
     any_bits = [rng.integers(0, 256, 6000 * real.itemsize, dtype=np.uint8).view(real) for _ in range(2)]
     info = np.finfo(real)
     corners = [0.0, info.smallest_subnormal, info.tiny, info.eps, 0.5, 1.0, 2.0, PI, 1e22, info.max, INF, NAN]

@@ -24,7 +24,7 @@ class CType:
 _TYPES = {
     "float32": CType("float", "f32"),
     "float64": CType("double", "f64"),
-    "bool": CType("bool", "bool"),
+    "bool": CType("bool", "flag"),
     **{f"int{bits}": CType(f"int{bits}_t", f"i{bits}") for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": CType(f"uint{bits}_t", f"u{bits}") for bits in (8, 16, 32, 64)},
 }

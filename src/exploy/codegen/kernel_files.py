@@ -52,11 +52,17 @@ def _read(name: str) -> str:
 
 
 def _words_of_type(suffix: str) -> dict[str, str]:
-    """What stands for the type in a kernel for all types."""
+    """What stands for the type in a kernel for all types. Questions whose answer a type knows are answered."""
     dtype = np.dtype(SUFFIXES[suffix])
     wide = "uint64_t" if dtype.itemsize == 8 else "uint32_t"
-    is_minus_one = "b == -1" if dtype.kind == "i" else "false"
-    return {"TYPE": c_type(dtype).name, "SUFFIX": suffix, "WIDE": wide, "IS_MINUS_ONE": is_minus_one}
+    return {
+        "TYPE": c_type(dtype).name,
+        "SUFFIX": suffix,
+        "WIDE": wide,
+        "IS_MINUS_ONE": "b == -1" if dtype.kind == "i" else "false",
+        "IS_NAN_A": "(a != a)" if dtype.kind == "f" else "false",
+        "IS_NAN_B": "(b != b)" if dtype.kind == "f" else "false",
+    }
 
 
 def _words_of_conversion(source: str, target: str) -> dict[str, str]:

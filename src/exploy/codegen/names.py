@@ -16,7 +16,8 @@ wchar_t while xor xor_eq typeof linux unix
 in out state memory scratch status ports next main phase
 NULL NAN INFINITY abs acos asin atan atan2 ceil cos cosh div erf exp exp2 fabs floor fmax fmin fmod gamma hypot index
 isinf isnan j0 j1 jn labs log log2 pow remainder rint round sin sinh sqrt tan tanh tgamma trunc y0 y1 yn memcpy memset
-memcmp memmove strcmp strlen signbit
+memcmp memmove strcmp strlen signbit isfinite fabsf sqrtf floorf ceilf rintf truncf fmodf copysignf
+total best place element
 """.strip(),
     )
 )

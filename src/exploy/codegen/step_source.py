@@ -99,8 +99,10 @@ class _StepTranslation:
         self._outputs = [ports[name] for name in graph.outputs]
         taken = [item.field for item in ports.values()] + [table.name for table in tables]
         self._step = StepWriter(tables, kernels, taken)
+        in_and_out = (*self._inputs, *self._outputs)
+        self._buffers = {item.name: Buffer(item.field, item.dtype, item.size) for item in in_and_out}
         self._values: dict[str, Value] = {
-            item.name: View(Buffer(item.field, item.dtype, item.size), item.shape) for item in self._inputs
+            item.name: View(self._buffers[item.name], item.shape) for item in self._inputs
         }
         self._values |= {name: Constant(array, name) for name, array in graph.constants.items()}
         self._readers = Counter(name for node in graph.nodes for name in node.inputs)
@@ -111,7 +113,9 @@ class _StepTranslation:
             self._write(node)
         self._write_outputs()
         body, lengths = self._step.finish()
-        return StepSource(tuple(self._inputs), tuple(self._outputs), tuple(body), lengths, self._step.uses_status)
+        unused = [f"(void){buffer.name};" for buffer in self._buffers.values() if not buffer.uses]
+        lines = (*unused, *body)
+        return StepSource(tuple(self._inputs), tuple(self._outputs), lines, lengths, self._step.uses_status)
 
     def _write(self, node: Node) -> None:
         inputs = [self._values[name] if name else None for name in node.inputs]
@@ -152,7 +156,7 @@ class _StepTranslation:
                     f"The contract says that {item.name!r} is {item.dtype}{list(item.shape)}, but the graph computes "
                     f"{value.dtype}{list(value.shape)}. Export the file again."
                 )
-            target = View(Buffer(item.field, item.dtype, item.size), value.shape)
+            target = View(self._buffers[item.name], value.shape)
             self._step.store(value, target)
 
     def _place(self, node: Node) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 
 from exploy.codegen import scratch
 from exploy.codegen.c_types import c_type
+from exploy.codegen.loops import Nest
 from exploy.codegen.names import Names
 from exploy.codegen.operation import Operation
 from exploy.codegen.tables import Tables
@@ -14,7 +15,6 @@ from exploy.codegen.values import Buffer, Computed, Constant, Shape, Value, View
 
 Reader = Callable[[View], str]  # writes the element of a view at the indices of a loop
 
-_INDEX_NAMES = "ijklmnpq"
 _LARGEST_EXPRESSION = 10  # operations in one statement
 
 
@@ -149,7 +149,7 @@ class StepWriter:
             size = f"{value.size} * sizeof(*{target.buffer.name})"
             self.emit(f"(void)memcpy({self.pointer(target)}, {self.pointer(value)}, {size});")
             return target
-        self.loop(value.shape, [target, *value.views()], lambda reader: f"{reader(target)} = {_render(value, reader)};")
+        self.loop(value.shape, [target, *value.views()], lambda reader: f"{reader(target)} = {render(value, reader)};")
         return target
 
     def loop(self, shape: Shape, views: Sequence[View], statement: Callable[[Reader], str]) -> None:
@@ -160,21 +160,15 @@ class StepWriter:
             views: What is read and written; each has this shape.
             statement: Makes the statement inside, given a function that writes the element of a view.
         """
-        sizes, strides = _collapsed(shape, [view.strides for view in views])
-        steps = {id(view): step for view, step in zip(views, strides, strict=True)}
-        names = _INDEX_NAMES[: len(sizes)]
+        if 0 in shape:
+            return
+        nest = self.nest(shape, (), views)
+        lines = statement(nest.read).splitlines()
+        self.emit("\n".join(nest.outer(lines) if len(lines) == 1 else nest.block(lines)))
 
-        def reader(view: View) -> str:
-            flat = View(view.buffer, sizes, steps[id(view)], view.offset)
-            return self.element(flat, names)
-
-        text = [
-            f"{'  ' * depth}for (int32_t {name} = 0; {name} < {size}; {name}++) {{"
-            for depth, (name, size) in enumerate(zip(names, sizes, strict=True))
-        ]
-        text += [f"{'  ' * len(sizes)}{line}" for line in statement(reader).splitlines()]
-        text += [f"{'  ' * depth}}}" for depth in reversed(range(len(sizes)))]
-        self.emit("\n".join(text))
+    def nest(self, shape: Shape, inner: Sequence[int], views: Sequence[View]) -> Nest:
+        """Loops over all elements of a shape, of which those over some dimensions are inside of the others."""
+        return Nest(shape, inner, views, self.element)
 
     # -- the finished body
 
@@ -199,24 +193,12 @@ class StepWriter:
         return lines, lengths
 
 
-def _render(value: Value, reader: Reader) -> str:
+def render(value: Value, reader: Reader) -> str:
+    """The element of a value at the indices of a loop, as C."""
     if isinstance(value, View):
         return reader(value)
     if isinstance(value, Constant):
         assert value.only is not None
         return value.only
     assert isinstance(value, Computed)
-    return value.form.format(*(_render(item, reader) for item in value.operands))
-
-
-def _collapsed(shape: Shape, strides: Sequence[Shape]) -> tuple[Shape, list[Shape]]:
-    """Leave out dimensions of size 1, and join those that all views step through as through one."""
-    kept = [axis for axis, size in enumerate(shape) if size != 1]
-    groups: list[list[int]] = []
-    for axis in kept:
-        if groups and all(step[groups[-1][-1]] == step[axis] * shape[axis] for step in strides):
-            groups[-1].append(axis)
-        else:
-            groups.append([axis])
-    sizes = tuple(int(np.prod([shape[axis] for axis in group])) for group in groups)
-    return sizes, [tuple(step[group[-1]] for group in groups) for step in strides]
+    return value.form.format(*(render(item, reader) for item in value.operands))

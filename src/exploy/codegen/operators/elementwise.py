@@ -136,7 +136,7 @@ def write_remainder(step: StepWriter, operation: Operation) -> Value:
     if a.dtype.kind == "f":
         function = f"fmod{_f(a)}" if operation.attribute("fmod", 0) else step.kernel(f"floor_mod_{suffix(a)}")
         return step.computed(f"{function}({{0}}, {{1}})", a.dtype, a, b)
-    name = "remainder" if operation.attribute("fmod", 0) else "floor_mod"
+    name = "remainder" if operation.attribute("fmod", 0) or a.dtype.kind == "u" else "floor_mod"
     function = step.kernel(f"{name}_{suffix(a)}")
     return step.computed(f"{function}({{0}}, {{1}}, {step.status})", a.dtype, a, b)
 
@@ -210,6 +210,8 @@ def write_is_infinite(step: StepWriter, operation: Operation) -> Value:
 def write_sign(step: StepWriter, operation: Operation) -> Value:
     """-1, 0 or 1."""
     x = operation.input(0)
+    if x.dtype.kind == "u":
+        return step.computed(f"(({c_type(x.dtype).name})({{0}} != 0u))", x.dtype, x)
     return step.computed(f"{step.kernel(f'sign_{suffix(x)}')}({{0}})", x.dtype, x)
 
 

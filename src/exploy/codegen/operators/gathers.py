@@ -92,9 +92,7 @@ def write_one_hot(step: StepWriter, operation: Operation) -> Value:
     return step.computed("(({0} == {1}) ? {2} : {3})", ends.dtype, asked, where, on, off)
 
 
-def _gather_known(
-    step: StepWriter, operation: Operation, value: Value, indices: np.ndarray, axis: int
-) -> Value:
+def _gather_known(step: StepWriter, operation: Operation, value: Value, indices: np.ndarray, axis: int) -> Value:
     """Slices at known indices: a view where they are evenly spaced, else a copy."""
     size = value.shape[axis]
     positions = np.where(indices < 0, indices + size, indices).reshape(-1).astype(np.int64)

@@ -1,0 +1,18 @@
+/* 32 sums, one for each output of a panel of weights, in the order of the inputs. */
+static inline void exploy_panel_32_@SUFFIX@(int32_t inner, const @TYPE@ *restrict x, const @TYPE@ *restrict weights,
+    const @TYPE@ *restrict start, @TYPE@ *restrict y)
+{
+  @TYPE@ sums[32];
+  for (int32_t j = 0; j < 32; j++) {
+    sums[j] = start[j];
+  }
+  for (int32_t k = 0; k < inner; k++) {
+    const @TYPE@ factor = x[k];
+    for (int32_t j = 0; j < 32; j++) {
+      sums[j] += factor * weights[(k * 32) + j];
+    }
+  }
+  for (int32_t j = 0; j < 32; j++) {
+    y[j] = sums[j];
+  }
+}
