@@ -166,3 +166,26 @@ def relu_contract() -> Contract:
 
 def relu_trace(x: np.ndarray, y: np.ndarray, **rest: Any) -> Any:
     return GoldenTrace(inputs={"x": encode_array(x)}, outputs={"y": encode_array(y)}, **rest)
+
+
+def test_names_of_the_program_do_not_meet_those_of_ports_and_tables() -> None:
+    table = np.arange(100, dtype=np.float32).reshape(1, 100)
+    contract = Contract(
+        decimation=1,
+        inputs=(Port("no", "float32", (1, 100), names=("trace", "TRACE", *(f"e{index}" for index in range(98)))),),
+        outputs=(Port("y", "float32", (1, 100)), Port("z", "float32", (1, 100))),
+        memories=(),
+    )
+    nodes = [helper.make_node("Add", ["no", "tick"], ["y"]), helper.make_node("Mul", ["no", "robot_state"], ["z"])]
+    made = built(compiler(), made_by_hand(nodes, contract, {"tick": table, "robot_state": table[:, ::-1] + 0.5}))
+    header = made.sources.files["robot.h"].decode()
+    assert "ROBOT_NO_TRACE (-1)" in header and "ROBOT_NO_TRACE_2 = 0" in header and "ROBOT_NO_TRACE_3 = 1" in header
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("math", "math_"), ("2-x y", "n2_x_y"), ("float", "float_"), ("", "value")]
+)
+def test_a_program_does_not_hide_a_header_of_the_system(name: str, expected: str) -> None:
+    file = ModelFile.parse(plain_robot_file())
+    made = build(file.data, file.contract, name, compiler())
+    assert made.sources.program.name == expected and made.ticks == 12
