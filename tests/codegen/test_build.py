@@ -4,7 +4,9 @@ import dataclasses
 import io
 import json
 import shutil
+import subprocess
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -189,3 +191,12 @@ def test_a_program_does_not_hide_a_header_of_the_system(name: str, expected: str
     file = ModelFile.parse(plain_robot_file())
     made = build(file.data, file.contract, name, compiler())
     assert made.sources.program.name == expected and made.ticks == 12
+
+
+@pytest.mark.skipif(not shutil.which("nm"), reason="needs nm")
+def test_the_library_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
+    path = tmp_path / "librobot.so"
+    path.write_bytes(members(plain_robot_archive())["robot/librobot.so"])
+    listed = subprocess.run(["nm", "-D", "--undefined-only", path], capture_output=True, text=True, check=True).stdout
+    needed = {line.split()[-1].partition("@")[0] for line in listed.splitlines() if " w " not in line}
+    assert needed <= {"memcpy", "memset", "memcmp", "memmove"}
