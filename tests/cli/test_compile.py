@@ -14,7 +14,7 @@ from exploy.contract import Contract
 from exploy.runtime import Controller, Recorder
 from tests.support.c_files import plain_robot_archive, plain_robot_file
 from tests.support.command_line import ROOT, assert_fails, run
-from tests.support.files import robot_inputs, write
+from tests.support.files import recurrent_file, robot_inputs, write
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 
@@ -77,6 +77,11 @@ def test_without_a_trace_nothing_was_compared(tmp_path: Path) -> None:
     policy = write(plain_robot_file(golden_trace=False), tmp_path)
     result = run("compile", policy)
     assert result.returncode == 3 and "nothing tells whether the library is right" in result.stdout
+
+
+def test_open_sizes_become_one_and_that_is_said(tmp_path: Path) -> None:
+    result = run("compile", write(recurrent_file(batch="batch"), tmp_path))
+    assert "for one robot: batch, which an ONNX file leaves open, became 1" in result.stdout, result.stderr
 
 
 def test_a_file_that_is_no_onnx_file_is_refused(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ import dataclasses
 import io
 import json
 import shutil
+import subprocess
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -166,3 +168,35 @@ def relu_contract() -> Contract:
 
 def relu_trace(x: np.ndarray, y: np.ndarray, **rest: Any) -> Any:
     return GoldenTrace(inputs={"x": encode_array(x)}, outputs={"y": encode_array(y)}, **rest)
+
+
+def test_names_of_the_program_do_not_meet_those_of_ports_and_tables() -> None:
+    table = np.arange(100, dtype=np.float32).reshape(1, 100)
+    contract = Contract(
+        decimation=1,
+        inputs=(Port("no", "float32", (1, 100), names=("trace", "TRACE", *(f"e{index}" for index in range(98)))),),
+        outputs=(Port("y", "float32", (1, 100)), Port("z", "float32", (1, 100))),
+        memories=(),
+    )
+    nodes = [helper.make_node("Add", ["no", "tick"], ["y"]), helper.make_node("Mul", ["no", "robot_state"], ["z"])]
+    made = built(compiler(), made_by_hand(nodes, contract, {"tick": table, "robot_state": table[:, ::-1] + 0.5}))
+    header = made.sources.files["robot.h"].decode()
+    assert "ROBOT_NO_TRACE (-1)" in header and "ROBOT_NO_TRACE_2 = 0" in header and "ROBOT_NO_TRACE_3 = 1" in header
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("math", "math_"), ("2-x y", "n2_x_y"), ("float", "float_"), ("", "value")]
+)
+def test_a_program_does_not_hide_a_header_of_the_system(name: str, expected: str) -> None:
+    file = ModelFile.parse(plain_robot_file())
+    made = build(file.data, file.contract, name, compiler())
+    assert made.sources.program.name == expected and made.ticks == 12
+
+
+@pytest.mark.skipif(not shutil.which("nm"), reason="needs nm")
+def test_the_library_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
+    path = tmp_path / "librobot.so"
+    path.write_bytes(members(plain_robot_archive())["robot/librobot.so"])
+    listed = subprocess.run(["nm", "-D", "--undefined-only", path], capture_output=True, text=True, check=True).stdout
+    needed = {line.split()[-1].partition("@")[0] for line in listed.splitlines() if " w " not in line}
+    assert needed <= {"memcpy", "memset", "memcmp", "memmove"}

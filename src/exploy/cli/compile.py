@@ -8,6 +8,7 @@ from rich.console import Console
 from exploy.atomic_write import replacing
 from exploy.cli.console import output
 from exploy.cli.exit_codes import INCOMPLETE
+from exploy.contract import Contract
 from exploy.errors import BackendError, OutputPathError
 from exploy.runtime.model_file import ModelFile
 from exploy.text import for_rich
@@ -56,6 +57,8 @@ def run(path: Path, target: Path | None, unpack: bool, name: str | None, as_numb
     if built.library is not None:
         level = f" for {built.library.level}" if built.library.level else ""
         _print(console, f"compiled by {built.library.compiler}{level} in {built.library.seconds:.1f} s")
+    if fixed := _open_sizes(file.contract):
+        _print(console, f"for one robot: {', '.join(fixed)}, which an ONNX file leaves open, became 1")
     _print_selftest(console, built.sources.program.name, built.library is not None, built.ticks)
 
 
@@ -66,6 +69,11 @@ def _is_archive(target: Path, unpack: bool) -> bool:
     if not is_archive and target.exists() and not target.is_dir():
         raise OutputPathError(f"{target} is a file. Name an archive, such as policy{_ARCHIVE}, or a folder.")
     return is_archive
+
+
+def _open_sizes(contract: Contract) -> list[str]:
+    ports = (*contract.inputs, *contract.outputs)
+    return list(dict.fromkeys(size for port in ports for size in port.shape if isinstance(size, str)))
 
 
 def _write_folder(folder: Path, files: dict[str, bytes]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from exploy.codegen import scratch
 from exploy.codegen.c_types import c_type
-from exploy.codegen.names import Names, in_comment
+from exploy.codegen.names import Names, in_comment, reserved_macros
 from exploy.codegen.program import Program
 from exploy.codegen.step_source import PortField
 from exploy.contract import Port
@@ -120,13 +120,13 @@ def _rate(program: Program) -> str:
 
 def _elements(program: Program) -> str:
     """Enumerations of the elements that have names, such as joints."""
-    taken = Names()
+    taken = Names(reserved_macros(program.name))
     parts = []
     for port in (*program.inputs, *program.outputs):
         if port.names is None:
             continue
         field = program.ports[port.name].field
-        names = [taken.give(f"{program.name}_{field}_{item}").upper() for item in port.names]
+        names = [taken.give(f"{program.name}_{field}_{item}".upper()) for item in port.names]
         lines = [f"  {item} = {index}" for index, item in enumerate(names)]
         parts.append(f"/* Elements of {in_comment(port.name)}. */\nenum {{\n" + ",\n".join(lines) + "\n};\n\n")
     return "".join(parts)

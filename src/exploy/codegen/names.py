@@ -21,6 +21,26 @@ total best place element
 """.strip(),
     )
 )
+# Headers of the system.
+_HEADERS = frozenset(
+    re.split(
+        r"\s+",
+        """
+assert complex ctype errno features fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
+stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
+""".strip(),
+    )
+)
+# What the header of a program defines, after the name of the program.
+_IN_HEADER = re.split(
+    r"\s+",
+    """
+init tick policy_step sub_step selftest contract digest policy_step_at sub_step_at scratch_bytes state_bytes inputs
+outputs memory scratch state status
+""".strip(),
+)
+_MACROS = ["H", "DIGEST", "DECIMATION", "TICK_SECONDS", "NO_TRACE"]
+_MACROS += ["OK", "INDEX_OUT_OF_RANGE", "BAD_CONVERSION", "DIVISION_BY_ZERO"]
 _INDICES = frozenset("ijklmnpqrst")
 _LONGEST = 48
 
@@ -31,6 +51,22 @@ def identifier(name: str) -> str:
     if plain[0].isdigit():
         plain = f"n{plain}"
     return f"{plain}_" if plain in _TAKEN or plain in _INDICES or plain.startswith("exploy_") else plain
+
+
+def program_name(name: str) -> str:
+    """The name of a program: one that C takes, and whose header does not hide one of the system."""
+    plain = identifier(name)
+    return f"{plain}_" if plain.lower() in _HEADERS else plain
+
+
+def reserved_names(program: str) -> tuple[str, ...]:
+    """The names that the header of a program defines, which tables of its source must not have."""
+    return tuple(f"{program}_{name}" for name in _IN_HEADER)
+
+
+def reserved_macros(program: str) -> tuple[str, ...]:
+    """The names that the header of a program defines in capitals, which elements of ports must not have."""
+    return tuple(f"{program.upper()}_{name}" for name in _MACROS)
 
 
 def in_comment(text: str) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from exploy.codegen import scratch
 from exploy.codegen.graph import read_steps
-from exploy.codegen.names import Names, identifier
+from exploy.codegen.names import Names, program_name, reserved_names
 from exploy.codegen.step_source import Places, PortField, StepSource, write_step
 from exploy.codegen.tables import Tables
 from exploy.contract import Contract, Port
@@ -83,12 +83,12 @@ def write_program(
     Raises:
         LoweringError: If C code cannot be written for it.
     """
-    plain = identifier(name)
+    plain = program_name(name)
     parts = Parts.of(contract)
     fields = Names()
     ports = {port.name: PortField.of(port, fields.give(port.name)) for port in (*contract.inputs, *contract.outputs)}
     kernels: set[str] = set()
-    tables = Tables(plain, Names(tuple(item.field for item in ports.values())))
+    tables = Tables(plain, Names((*reserved_names(plain), *(item.field for item in ports.values()))))
     graphs = read_steps(data, contract, outline)
     written = [write_step(graph, ports, tables, kernels, places or {}) for graph in graphs]
     memories = Names()

@@ -100,7 +100,8 @@ static bool differs_{kind.suffix}(const {kind.name} *wanted, const {kind.name} *
   for (size_t i = 0; i < size; i++) {{
     const double a = (double)wanted[i];
     const double b = (double)got[i];
-    if (a != b && !(isnan(a) && isnan(b)) && !(fabs(a - b) <= fmin(TOLERANCE + TOLERANCE * largest, DBL_MAX))) {{
+    const double error = fabs(a - b);
+    if (a != b && !(isnan(a) && isnan(b)) && !(error <= TOLERANCE + TOLERANCE * largest && error <= DBL_MAX)) {{
       is_off = true;
     }}
   }}

@@ -179,6 +179,9 @@ def test_many_weights_are_a_file_of_bytes_or_numbers_where_that_is_impossible(tm
     assert LARGEST_AS_NUMBERS < 1001 * 1000
     assert len(sources.files["wide_weights.bin"]) >= 4 * 1001 * 1000 and len(sources.files["wide_weights.c"]) < 4000
     assert selftest(compiled(sources, tmp_path), "wide") == 0
+    elsewhere = ["gcc", *FLAGS, f"-I{tmp_path}", f"-Wa,-I{tmp_path}", "-c", f"{tmp_path}/wide_weights.c"]
+    (tmp_path / "other").mkdir()
+    subprocess.run(elsewhere, cwd=tmp_path / "other", check=True)
     portable = write_sources(program, as_numbers=True)
     assert "wide_weights.bin" not in portable.files and len(portable.files["wide_weights.c"]) > 4 * 1001 * 1000
 
