@@ -18,6 +18,7 @@ INSIDE = np.linspace(-1, 1, 24, dtype=np.float32).reshape(4, 6)
 INTEGERS = np.array([7, -7, 0, -128, 127, 3], np.int8)
 DIVISORS = np.array([2, -3, 5, -1, -1, 4], np.int8)
 FLAGS = X > 0
+DOUBLES_INSIDE = np.abs(FINITE * 9).astype(np.float64)
 DOUBLES = X.astype(np.float64)
 
 
@@ -47,7 +48,7 @@ CALLS = [
     *(Call(name, [X, ROW], note="row") for name in ("Add", "Mul")),
     *(Call(name, [COLUMN, ROW], note="both") for name in ("Sub", "Max")),
     Call("Max", [X, Y, ROW]),
-    *(Call("Pow", [np.abs(FINITE), Known(np.array(power, np.float32))], note=str(power)) for power in (2, 0.5, 1, -1, 3)),
+    *(Call("Pow", [np.abs(FINITE), Known(np.array(p, np.float32))], note=str(p)) for p in (2, 0.5, 1, -1, 3)),
     Call("Pow", [FINITE, Known(np.array(3, np.int64))], note="integer"),
     Call("Mod", [FINITE, COLUMN + 3], {"fmod": 1}),
     *(
@@ -74,7 +75,7 @@ CALLS = [
     Call("Where", [FLAGS[:, :1], Known(np.array(np.nan, np.float32)), ROW], note="both"),
     *(
         Call("Cast", [source], {"to": target}, note=f"to-{target}")
-        for source in (np.abs(FINITE) * 9, np.abs(FINITE * 9).astype(np.float64), np.abs(INTEGERS.astype(np.int32)), FLAGS)
+        for source in (np.abs(FINITE) * 9, DOUBLES_INSIDE, np.abs(INTEGERS.astype(np.int32)), FLAGS)
         for target in (1, 2, 3, 6, 7, 9, 11)
     ),
     Call("Cast", [X], {"to": 9}, note="nan-is-true"),

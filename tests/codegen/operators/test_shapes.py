@@ -12,10 +12,11 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(3, 4, 5)).astype(np.float32)
 IMAGE = RANDOM.normal(size=(1, 8, 4, 6)).astype(np.float32)
 INTEGERS = RANDOM.integers(-9, 9, (3, 4)).astype(np.int64)
+SHAPES = ((12, 5), (-1,), (0, -1), (2, 2, 3, 5), (3, 4, 5, 1))
 of = Known.integers
 
 CALLS = [
-    *(Call("Reshape", [X, of(*shape)], note=str(shape)) for shape in ((12, 5), (-1,), (0, -1), (2, 2, 3, 5), (3, 4, 5, 1))),
+    *(Call("Reshape", [X, of(*shape)], note=str(shape)) for shape in SHAPES),
     *(Call("Flatten", [X], {"axis": axis}, note=f"axis={axis}") for axis in (0, 1, 2, 3, -1)),
     Call("Squeeze", [X[:1, :, :1], of(0)]),
     Call("Squeeze", [X[:1, :, :1]]),

@@ -237,15 +237,31 @@ def subview(view: View, ranges: Sequence[slice]) -> View:
 
 
 def _strides_after_reshape(view: View, shape: Sequence[int]) -> list[int] | None:
-    """The strides of the new shape, if the same memory can be read with it; asked of numpy by a stand-in."""
-    if view.size == 0 or any(stride < 0 for stride in view.strides):
+    """The strides of the new shape, if the same memory can be read with it.
+
+    Dimensions of the view that are stepped through as one are taken together; each of these groups must be cut up by
+    dimensions of the new shape.
+    """
+    if view.size == 0:
         return None
-    stand_in = np.lib.stride_tricks.as_strided(np.empty(0, np.int8), view.shape, view.strides)
-    try:
-        stand_in.shape = tuple(shape)
-    except AttributeError:
-        return None
-    return list(stand_in.strides)
+    groups: list[tuple[int, int]] = []  # size and step of the last dimension
+    for size, step in zip(view.shape, view.strides, strict=True):
+        if size == 1:
+            continue
+        if groups and groups[-1][1] == size * step:
+            groups[-1] = (groups[-1][0] * size, step)
+        else:
+            groups.append((size, step))
+    strides: list[int] = []
+    left, following = 1, 1
+    for size in reversed(shape):
+        if left == 1 and size != 1:
+            left, following = groups.pop()
+        if left % size:
+            return None
+        strides.append(following)
+        left, following = left // size, following * size
+    return strides[::-1]
 
 
 def _python_slice(start: int, stop: int, stride: int, size: int) -> slice:
