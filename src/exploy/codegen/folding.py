@@ -45,7 +45,7 @@ def fold(node: Node, operands: Mapping[str, np.ndarray], opset: int) -> Sequence
         for name, value in node.attributes.items()
     }
     made = helper.make_node(node.op_type, list(node.inputs), list(node.outputs), **attributes)
-    values = [numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in operands.items()]
+    values = [numpy_helper.from_array(np.asarray(array, order="C"), name) for name, array in operands.items()]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
     graph = helper.make_graph([made], "constant", [], outputs, values)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=_IR_VERSION)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
+from onnx import version_converter
 from onnx_ir.passes.common import InlinePass
 
 from exploy.contract import Contract
@@ -14,7 +15,8 @@ from exploy.errors import LoweringError
 from exploy.runtime.onnx.outline import Outline
 from exploy.runtime.onnx.split import split_steps
 
-OLDEST_OPSET, NEWEST_OPSET = 18, 24
+OLDEST_OPSET, NEWEST_OPSET = 18, 24  # that the operators were written for
+OLDEST_CONVERTED = 11  # older ones than the first are converted to it
 _RANDOM = ("Random", "Bernoulli", "Multinomial")
 
 
@@ -87,19 +89,37 @@ def read_steps(data: bytes, contract: Contract, outline: Outline | None = None) 
 
 
 def _read(data: bytes, outputs: Mapping[str, str]) -> StepGraph:
-    model = ir.serde.deserialize_model(onnx.ModelProto.FromString(data))
+    model = ir.serde.deserialize_model(_converted(onnx.ModelProto.FromString(data)))
     opset = model.graph.opset_imports.get("", 0)
-    if not OLDEST_OPSET <= opset <= NEWEST_OPSET:
-        raise LoweringError(
-            f"C code can be written for files of the opsets {OLDEST_OPSET} to {NEWEST_OPSET}; this one has {opset}. "
-            "Export it again with the default opset."
-        )
     if model.functions:
         InlinePass()(model)
     graph = model.graph
     constants = {name: _array(value.const_value) for name, value in graph.initializers.items()}
     inputs = tuple(str(value.name) for value in graph.inputs if value.name not in constants)
     return StepGraph(inputs, dict(outputs), constants, tuple(_nodes(graph)), opset)
+
+
+def _converted(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model in an opset that C code can be written for.
+
+    Raises:
+        LoweringError: If it is too old or too new, or cannot be converted.
+    """
+    opset = next((item.version for item in model.opset_import if item.domain in ("", "ai.onnx")), 0)
+    if not OLDEST_CONVERTED <= opset <= NEWEST_OPSET:
+        raise LoweringError(
+            f"C code can be written for files of the opsets {OLDEST_CONVERTED} to {NEWEST_OPSET}; this one has "
+            f"{opset}. Export it again with another opset."
+        )
+    if opset >= OLDEST_OPSET:
+        return model
+    try:
+        return version_converter.convert_version(model, OLDEST_OPSET)
+    except Exception as error:
+        raise LoweringError(
+            f"C code is written from the opset {OLDEST_OPSET} on, and this file of the opset {opset} cannot be converted: "
+            f"{error}. Export it again with a newer opset."
+        ) from error
 
 
 def _nodes(graph: ir.Graph) -> Iterator[Node]:
