@@ -117,8 +117,8 @@ def _converted(model: onnx.ModelProto) -> onnx.ModelProto:
         return version_converter.convert_version(model, OLDEST_OPSET)
     except Exception as error:
         raise LoweringError(
-            f"C code is written from the opset {OLDEST_OPSET} on, and this file of the opset {opset} cannot be converted: "
-            f"{error}. Export it again with a newer opset."
+            f"C code is written from the opset {OLDEST_OPSET} on, and this file has the opset {opset}, from which it "
+            f"cannot be converted: {error}. Export it again with a newer opset."
         ) from error
 
 
