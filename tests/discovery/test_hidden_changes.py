@@ -104,6 +104,52 @@ def test_all_elements_that_another_choice_would_read_are_inputs(
     assert not any(isinstance(item, Memory) for item in env.context_manager().get_input_components())
 
 
+class LatentOfAHistory(ResettableRobot):
+    """Every fifth step makes a latent of the history, and cuts off its gradients; the steps between keep it."""
+
+    width = 5
+
+    def setup(self) -> None:
+        self.encoder = small_actor(4)
+        self.history, self.latent, self.steps = torch.zeros(1, 2, 2), torch.zeros(1, 2), torch.zeros(1, 1)
+
+    def more(self) -> torch.Tensor:
+        self.history = torch.cat([self.history[:, 1:], self.pos[:, None]], 1)
+        latent = self.encoder(self.history.flatten(1)).detach()
+        self.latent = torch.where(self.steps % 5 == 0, latent, self.latent)
+        self.steps = self.steps + 1
+        return torch.cat([self.latent, self.history[:, 1, :1]], -1)
+
+    def restart(self) -> None:
+        super().restart()
+        self.history, self.latent, self.steps = torch.zeros(1, 2, 2), torch.zeros(1, 2), torch.zeros(1, 1)
+
+
+class BitsOfASensor(ResettableRobot):
+    """Reads floats as the integers that their bits are, by a choice that stands on the other branch."""
+
+    def setup(self) -> None:
+        self.raw, self.is_raw = torch.zeros(1, 2), torch.zeros(1, 1)
+
+    def more(self) -> torch.Tensor:
+        return torch.where(self.is_raw > 0.5, (self.raw.view(torch.int32) % 128).float(), self.pos)
+
+    def simulate(self) -> None:
+        super().simulate()
+        self.raw.mul_(0.9).add_(self.noise(1, 2))
+        self.is_raw.copy_(self.noise(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "component", "path"),
+    [(LatentOfAHistory, "memory", "env.history"), (BitsOfASensor, "input", "env.raw")],
+)
+def test_what_no_gradient_follows_is_found_behind_a_choice(kind: Any, component: str, path: str) -> None:
+    result = exploy.discover(kind(), small_actor(kind.width), outputs=TORQUE)
+    assert (component, path) in {(item.kind, item.path) for item in result.found}
+    assert result.ok, str(result)
+
+
 class MassInAnArray(ResettableRobot):
     """Resets draw a mass that is in memory of C."""
 

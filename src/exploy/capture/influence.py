@@ -197,19 +197,23 @@ class _Operator:
 
     def _viewed(self, result: Any) -> Any:
         """Results that are views, or may be, of the first operand."""
-        try:
-            traces = self._on_traces()
-        except (RuntimeError, TypeError):  # for example a view as another type
-            return tree_map(
-                lambda item: _Traced(item, self._mixed(item)) if isinstance(item, torch.Tensor) else item, result
-            )
         flat, spec = tree_flatten(result)
-        held, _ = tree_flatten(traces)
+        try:
+            held, _ = tree_flatten(self._on_traces())
+        except (RuntimeError, TypeError):  # for example a view as another type
+            held = flat
         pairs = [
-            _Traced(item, trace) if isinstance(item, torch.Tensor) else item
+            _Traced(item, trace if self._follows(trace, item) else self._mixed(item))
+            if isinstance(item, torch.Tensor)
+            else item
             for item, trace in zip(flat, held, strict=True)
         ]
         return torch.utils._pytree.tree_unflatten(pairs, spec)
+
+    def _follows(self, trace: torch.Tensor, result: torch.Tensor) -> bool:
+        """Whether a trace is one of a result, and depends on what the operator got."""
+        is_needed = any(item.trace.requires_grad for item in self._operands)
+        return trace.shape == result.shape and trace.dtype == torch.float64 and trace.requires_grad == is_needed
 
     def _on_traces(self) -> Any:
         """The operator applied to the traces; indices and masks keep their values."""
@@ -223,6 +227,8 @@ class _Operator:
         args, kwargs = tree_map(swapped, (self._args, {k: v for k, v in self._kwargs.items() if k != "dtype"}))
         if self._name in ("to", "_to_copy", "contiguous", "clone"):
             return self._operands[0].trace.clone()
+        if self._plain == "detach":  # the results depend on what is detached, though no gradient would
+            return _aten.alias.default(self._operands[0].trace)
         return self._target(*args, **kwargs)
 
     def _indices(self) -> list[_Traced]:
