@@ -91,6 +91,31 @@ def test_outputs_are_proposed_and_never_taken() -> None:
     assert not result.ok
 
 
+class Alternating(ResettableRobot):
+    """A sensor changes at each tick, and has the same value again at the end of each step."""
+
+    width = 2
+
+    def setup(self) -> None:
+        self.side = torch.ones(1, 1)
+
+    def compute_observations(self) -> torch.Tensor:
+        return self.pos * 1.0
+
+    def apply_actions(self) -> None:
+        self.torque.mul_(self.side)
+
+    def simulate(self) -> None:
+        super().simulate()
+        self.side.copy_(1.5 - self.side)
+
+
+def test_what_the_check_has_seen_to_change_within_steps_is_proposed_as_input() -> None:
+    (question,) = exploy.discover(Alternating(), small_actor(2), outputs=TORQUE).questions
+    assert (question.path, question.proposal) == ("env.side", "input")
+    assert "the check at the end has seen more" in question.what
+
+
 def test_what_is_registered_stays_and_the_rest_is_found() -> None:
     env, actor = drone()
     env.context_manager().add_component(Input("velocity", lambda: env.speed))
