@@ -91,6 +91,36 @@ def test_outputs_are_proposed_and_never_taken() -> None:
     assert not result.ok
 
 
+class KeepsActionsInStep(ResettableRobot):
+    """Its step() keeps the last actions, and no stage does."""
+
+    def setup(self) -> None:
+        self.last_action = torch.zeros(1, 2)
+
+    def more(self) -> torch.Tensor:
+        return self.last_action
+
+    def step(self, actions: torch.Tensor) -> Any:
+        self.last_action = actions.clone()
+        return super().step(actions)
+
+    def restart(self) -> None:
+        super().restart()
+        self.last_action = torch.zeros(1, 2)
+
+
+def test_actions_that_only_step_keeps_are_asked_and_no_input_by_themselves() -> None:
+    result = exploy.discover(KeepsActionsInStep(), small_actor(4), outputs=TORQUE)
+    (question,) = result.questions
+    assert (question.path, set(question.options)) == ("env.last_action", {"input"})
+    assert "process_actions()" in question.what
+    assert [item.name for item in result.found if item.kind == "input"] == ["pos"]
+    decided = exploy.discover(
+        KeepsActionsInStep(), small_actor(4), outputs=TORQUE, decisions={"env.last_action": "input"}
+    )
+    assert decided.ok, str(decided)
+
+
 class Alternating(ResettableRobot):
     """A sensor changes at each tick, and has the same value again at the end of each step."""
 

@@ -141,6 +141,8 @@ class Search:
         for item in moving:
             if self._is_copied_observation(examination, item):
                 asked[item.name] = self._about_observation(examination, item)
+            elif self.movement.keeps_actions(item.name):
+                asked[item.name] = self._about_kept_actions(examination, item)
             else:
                 found += self._inputs(examination, item, elements[item.name])
         found += self._memories(examination, memories, changes)
@@ -165,6 +167,7 @@ class Search:
             by_steps=known.by_steps | seen.by_steps,
             by_resets=known.by_resets | seen.by_resets,
             rewritten=known.rewritten | seen.rewritten,
+            unlike_actions=known.unlike_actions | seen.unlike_actions,
             history=known.history | seen.history,
         )
         if seen.error is not None:
@@ -280,11 +283,22 @@ class Search:
 
     def _about_observation(self, examination: Examination, frozen: FrozenTensor) -> Question:
         finding = cached_observation_finding(examination, frozen)
+        what = f"{finding.what} {finding.suggestion}; it is an Input only if the robot can give it as it is"
+        return self._input_or_change(examination, frozen, what, finding.where)
+
+    def _about_kept_actions(self, examination: Examination, frozen: FrozenTensor) -> Question:
+        what = (
+            "step() keeps the actions in it, so that the file would not: write it in process_actions(), and it is a "
+            "Memory; it is an Input only if the robot can give it"
+        )
+        return self._input_or_change(examination, frozen, what, _where(frozen))
+
+    def _input_or_change(self, examination: Examination, frozen: FrozenTensor, what: str, where: str) -> Question:
+        """A question that has no other answer than an Input; else the environment has to be changed."""
         whole = regions(frozen.shape, np.ones(int(np.prod(frozen.shape)), dtype=bool))[0]
         line, _ = self._component("Input", examination, frozen.name, whole, is_part=False)
         self._tensors[frozen.name] = frozen.name
-        what = f"{finding.what} {finding.suggestion}; it is an Input only if the robot can give it as it is"
-        return Question(frozen.name, what, finding.where, {"input": line}, "")
+        return Question(frozen.name, what, where, {"input": line}, "")
 
     def _about(
         self, program: Program, examination: Examination, frozen: FrozenTensor, elements: Mapping[str, np.ndarray]
