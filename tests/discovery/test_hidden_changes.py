@@ -14,6 +14,7 @@ from exploy.environment.components import Memory
 from tests.discovery.test_traps import faults
 from tests.support.discovery_traps.base import ResettableRobot, draw, draw_index, small_actor
 from tests.support.discovery_traps.trap import Trap
+from tests.support.environments import assert_agrees
 
 pytestmark = pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
 TORQUE = {"torque": "env.torque"}
@@ -148,6 +149,48 @@ def test_what_no_gradient_follows_is_found_behind_a_choice(kind: Any, component:
     result = exploy.discover(kind(), small_actor(kind.width), outputs=TORQUE)
     assert (component, path) in {(item.kind, item.path) for item in result.found}
     assert result.ok, str(result)
+
+
+class CopiesBeforeItWrites(ResettableRobot):
+    """Each step copies the last target to another tensor, in place, and reads only that."""
+
+    def setup(self) -> None:
+        self.last_target, self.target = torch.zeros(1, 2), torch.zeros(1, 2)
+
+    def more(self) -> torch.Tensor:
+        return self.pos * 2.0
+
+    def process_actions(self, actions: torch.Tensor) -> None:
+        self.last_target[:] = self.target
+        self.target[:] = actions
+        self.torque[:] = actions - self.last_target
+
+    def restart(self) -> None:
+        super().restart()
+        self.last_target.zero_()
+        self.target.zero_()
+
+
+class FillsBeforeItWrites(CopiesBeforeItWrites):
+    """Likewise with fill_(), which takes a tensor without dimensions."""
+
+    def setup(self) -> None:
+        self.last_target, self.target = torch.zeros(1, 2), torch.tensor(0.0)
+
+    def process_actions(self, actions: torch.Tensor) -> None:
+        self.last_target.fill_(self.target)
+        self.target.copy_(actions[0, 0])
+        self.torque[:] = actions - self.last_target
+
+
+@pytest.mark.parametrize("kind", [CopiesBeforeItWrites, FillsBeforeItWrites])
+def test_what_is_copied_before_it_is_overwritten_is_a_memory(kind: Any, tmp_path: Path) -> None:
+    result = exploy.discover(kind(), small_actor(4), outputs=TORQUE)
+    assert result.ok, str(result)
+    assert [item.path for item in result.found if item.kind == "memory"] == ["env.target"]
+    env, actor = kind(), small_actor(4)
+    result.register(env, actor)
+    assert_agrees(env, actor, tmp_path)
 
 
 class MassInAnArray(ResettableRobot):
