@@ -124,10 +124,10 @@ class Search:
     def _round(self, program: Program) -> list[Found]:
         stored = [item for item in program.frozen if item.declared is None and item.name not in self._settled]
         self._watch(stored)
-        influence = Influence(program, stored)
+        changes = changes_of_pipeline(self.experiments, program, PythonValues({}))
+        influence = Influence(program, stored, [item for item in stored if self._is_fixed_index(item, changes)])
         elements = {item.name: influence.elements(item) for item in stored}
         relevant = [item for item in stored if elements[item.name].any() and item.live is None]
-        changes = changes_of_pipeline(self.experiments, program, PythonValues({}))
         examination = self._examination(program)
         memories = [item for item in relevant if self._is_memory(item, changes, elements[item.name])]
         others = [item for item in relevant if item not in memories]
@@ -172,6 +172,12 @@ class Search:
         )
         if seen.error is not None:
             self.problems.append(failure(FindingKind.CANNOT_STEP, "env.step()", seen.error))
+
+    def _is_fixed_index(self, frozen: FrozenTensor, changes: OwnChanges) -> bool:
+        """Whether a tensor has integers that neither steps, resets nor the pipeline write."""
+        is_written = frozen.is_written or frozen.name in changes.tensors or frozen.live is not None
+        is_moved = self.movement.moved(frozen.name) or frozen.name in self.movement.rewritten
+        return frozen.value.dtype.kind in "iu" and not is_written and not is_moved
 
     def _is_memory(self, frozen: FrozenTensor, changes: OwnChanges, elements: np.ndarray) -> bool:
         """Whether the pipeline writes elements that it reads before."""
