@@ -105,6 +105,28 @@ def test_all_elements_that_another_choice_would_read_are_inputs(
     assert not any(isinstance(item, Memory) for item in env.context_manager().get_input_components())
 
 
+class JointsOfAState(ResettableRobot):
+    """Reads two of many joints by their numbers, which nothing writes."""
+
+    def setup(self) -> None:
+        self.state, self.joints = torch.zeros(1, 6), torch.tensor([4, 1])
+
+    def more(self) -> torch.Tensor:
+        return self.state[:, self.joints]
+
+    def simulate(self) -> None:
+        super().simulate()
+        self.state.mul_(0.9).add_(self.noise(1, 6))
+
+
+def test_inputs_are_narrowed_to_the_elements_at_indices_that_nothing_writes() -> None:
+    result = exploy.discover(JointsOfAState(), small_actor(4), outputs=TORQUE)
+    assert result.ok, str(result)
+    paths = {item.path for item in result.found if item.path.startswith("env.state")}
+    assert paths == {"env.state[:, 1:2]", "env.state[:, 4:5]"}
+    assert "env.joints" in result.constants
+
+
 class LatentOfAHistory(ResettableRobot):
     """Every fifth step makes a latent of the history, and cuts off its gradients; the steps between keep it."""
 
