@@ -1,6 +1,7 @@
 """Elements that matter only after a choice has changed, and changes that no tensor shows: found, or said."""
 
 import array
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -119,12 +120,28 @@ class JointsOfAState(ResettableRobot):
         self.state.mul_(0.9).add_(self.noise(1, 6))
 
 
-def test_inputs_are_narrowed_to_the_elements_at_indices_that_nothing_writes() -> None:
-    result = exploy.discover(JointsOfAState(), small_actor(4), outputs=TORQUE)
+class JointsThatNoAttributeHolds(JointsOfAState):
+    """The same, but the numbers are in a generator only, which keeps what it has."""
+
+    def setup(self) -> None:
+        super().setup()
+        self.numbers = self.repeat(self.joints)
+        del self.joints
+
+    def repeat(self, numbers: torch.Tensor) -> Iterator[torch.Tensor]:
+        while True:
+            yield numbers
+
+    def more(self) -> torch.Tensor:
+        return self.state[:, next(self.numbers)]
+
+
+@pytest.mark.parametrize("kind", [JointsOfAState, JointsThatNoAttributeHolds])
+def test_inputs_are_narrowed_to_the_elements_at_indices_that_nothing_writes(kind: Any) -> None:
+    result = exploy.discover(kind(), small_actor(4), outputs=TORQUE)
     assert result.ok, str(result)
     paths = {item.path for item in result.found if item.path.startswith("env.state")}
     assert paths == {"env.state[:, 1:2]", "env.state[:, 4:5]"}
-    assert "env.joints" in result.constants
 
 
 class LatentOfAHistory(ResettableRobot):

@@ -32,6 +32,7 @@ from exploy.environment.offered_ports import OffersPorts
 from exploy.errors import DiscoveryError
 from exploy.live.location import UNKNOWN
 from exploy.live.python_values import PythonValues
+from exploy.verify.frozen_watch import as_array
 
 _MOST_ROUNDS = 5
 _IMAGE = 4  # dimensions
@@ -175,9 +176,12 @@ class Search:
 
     def _is_fixed_index(self, frozen: FrozenTensor, changes: OwnChanges) -> bool:
         """Whether a tensor has integers that neither steps, resets nor the pipeline write."""
-        is_written = frozen.is_written or frozen.name in changes.tensors or frozen.live is not None
-        is_moved = self.movement.moved(frozen.name) or frozen.name in self.movement.rewritten
-        return frozen.value.dtype.kind in "iu" and not is_written and not is_moved
+        if frozen.value.dtype.kind not in "iu" or frozen.is_written or frozen.name in changes.tensors:
+            return False
+        if frozen.live is not None:  # no path leads to it, so it was not watched
+            now = as_array(frozen.live)
+            return now is not None and frozen.changed_elements(now) is None
+        return not self.movement.moved(frozen.name) and frozen.name not in self.movement.rewritten
 
     def _is_memory(self, frozen: FrozenTensor, changes: OwnChanges, elements: np.ndarray) -> bool:
         """Whether the pipeline writes elements that it reads before."""
