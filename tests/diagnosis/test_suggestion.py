@@ -17,6 +17,7 @@ reproducible = settings(derandomize=True, deadline=None, max_examples=200)
         ("env._data_source.baz", ("baz",), "data_source_baz"),
         ("env.terms['joint_pos']._scale", ("scale",), "joint_pos_scale"),
         ("env.history[0]", (), "history_0"),
+        ("env.robots[1].pos", ("pos",), "robots_1_pos"),
         ("env.state[:, 2:3]", (), "state_2_3"),
         ("env.obs", (), "env_obs"),
         ("env.x", ("x", "env_x"), "x_2"),

@@ -91,6 +91,61 @@ def test_outputs_are_proposed_and_never_taken() -> None:
     assert not result.ok
 
 
+class KeepsActionsInStep(ResettableRobot):
+    """Its step() keeps the last actions, and no stage does."""
+
+    def setup(self) -> None:
+        self.last_action = torch.zeros(1, 2)
+
+    def more(self) -> torch.Tensor:
+        return self.last_action
+
+    def step(self, actions: torch.Tensor) -> Any:
+        self.last_action = actions.clone()
+        return super().step(actions)
+
+    def restart(self) -> None:
+        super().restart()
+        self.last_action = torch.zeros(1, 2)
+
+
+def test_actions_that_only_step_keeps_are_asked_and_no_input_by_themselves() -> None:
+    result = exploy.discover(KeepsActionsInStep(), small_actor(4), outputs=TORQUE)
+    (question,) = result.questions
+    assert (question.path, set(question.options)) == ("env.last_action", {"input"})
+    assert "process_actions()" in question.what
+    assert [item.name for item in result.found if item.kind == "input"] == ["pos"]
+    decided = exploy.discover(
+        KeepsActionsInStep(), small_actor(4), outputs=TORQUE, decisions={"env.last_action": "input"}
+    )
+    assert decided.ok, str(decided)
+
+
+class Alternating(ResettableRobot):
+    """A sensor changes at each tick, and has the same value again at the end of each step."""
+
+    width = 2
+
+    def setup(self) -> None:
+        self.side = torch.ones(1, 1)
+
+    def compute_observations(self) -> torch.Tensor:
+        return self.pos * 1.0
+
+    def apply_actions(self) -> None:
+        self.torque.mul_(self.side)
+
+    def simulate(self) -> None:
+        super().simulate()
+        self.side.copy_(1.5 - self.side)
+
+
+def test_what_the_check_has_seen_to_change_within_steps_is_proposed_as_input() -> None:
+    (question,) = exploy.discover(Alternating(), small_actor(2), outputs=TORQUE).questions
+    assert (question.path, question.proposal) == ("env.side", "input")
+    assert "the check at the end has seen more" in question.what
+
+
 def test_what_is_registered_stays_and_the_rest_is_found() -> None:
     env, actor = drone()
     env.context_manager().add_component(Input("velocity", lambda: env.speed))

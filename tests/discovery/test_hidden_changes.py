@@ -1,6 +1,7 @@
 """Elements that matter only after a choice has changed, and changes that no tensor shows: found, or said."""
 
 import array
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from exploy.environment.components import Memory
 from tests.discovery.test_traps import faults
 from tests.support.discovery_traps.base import ResettableRobot, draw, draw_index, small_actor
 from tests.support.discovery_traps.trap import Trap
+from tests.support.environments import assert_agrees
 
 pytestmark = pytest.mark.filterwarnings("ignore::exploy.errors.ExployWarning")
 TORQUE = {"torque": "env.torque"}
@@ -102,6 +104,132 @@ def test_all_elements_that_another_choice_would_read_are_inputs(
     trap = Trap(name=kind.__name__, why="", make=lambda: (kind(), small_actor(4)), scatter=scatter)
     assert faults(trap, env, actor, tmp_path) == []
     assert not any(isinstance(item, Memory) for item in env.context_manager().get_input_components())
+
+
+class JointsOfAState(ResettableRobot):
+    """Reads two of many joints by their numbers, which nothing writes."""
+
+    def setup(self) -> None:
+        self.state, self.joints = torch.zeros(1, 6), torch.tensor([4, 1])
+
+    def more(self) -> torch.Tensor:
+        return self.state[:, self.joints]
+
+    def simulate(self) -> None:
+        super().simulate()
+        self.state.mul_(0.9).add_(self.noise(1, 6))
+
+
+class JointsThatNoAttributeHolds(JointsOfAState):
+    """The same, but the numbers are in a generator only, which keeps what it has."""
+
+    def setup(self) -> None:
+        super().setup()
+        self.numbers = self.repeat(self.joints)
+        del self.joints
+
+    def repeat(self, numbers: torch.Tensor) -> Iterator[torch.Tensor]:
+        while True:
+            yield numbers
+
+    def more(self) -> torch.Tensor:
+        return self.state[:, next(self.numbers)]
+
+
+@pytest.mark.parametrize("kind", [JointsOfAState, JointsThatNoAttributeHolds])
+def test_inputs_are_narrowed_to_the_elements_at_indices_that_nothing_writes(kind: Any) -> None:
+    result = exploy.discover(kind(), small_actor(4), outputs=TORQUE)
+    assert result.ok, str(result)
+    paths = {item.path for item in result.found if item.path.startswith("env.state")}
+    assert paths == {"env.state[:, 1:2]", "env.state[:, 4:5]"}
+
+
+class LatentOfAHistory(ResettableRobot):
+    """Every fifth step makes a latent of the history, and cuts off its gradients; the steps between keep it."""
+
+    width = 5
+
+    def setup(self) -> None:
+        self.encoder = small_actor(4)
+        self.history, self.latent, self.steps = torch.zeros(1, 2, 2), torch.zeros(1, 2), torch.zeros(1, 1)
+
+    def more(self) -> torch.Tensor:
+        self.history = torch.cat([self.history[:, 1:], self.pos[:, None]], 1)
+        latent = self.encoder(self.history.flatten(1)).detach()
+        self.latent = torch.where(self.steps % 5 == 0, latent, self.latent)
+        self.steps = self.steps + 1
+        return torch.cat([self.latent, self.history[:, 1, :1]], -1)
+
+    def restart(self) -> None:
+        super().restart()
+        self.history, self.latent, self.steps = torch.zeros(1, 2, 2), torch.zeros(1, 2), torch.zeros(1, 1)
+
+
+class BitsOfASensor(ResettableRobot):
+    """Reads floats as the integers that their bits are, by a choice that stands on the other branch."""
+
+    def setup(self) -> None:
+        self.raw, self.is_raw = torch.zeros(1, 2), torch.zeros(1, 1)
+
+    def more(self) -> torch.Tensor:
+        return torch.where(self.is_raw > 0.5, (self.raw.view(torch.int32) % 128).float(), self.pos)
+
+    def simulate(self) -> None:
+        super().simulate()
+        self.raw.mul_(0.9).add_(self.noise(1, 2))
+        self.is_raw.copy_(self.noise(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "component", "path"),
+    [(LatentOfAHistory, "memory", "env.history"), (BitsOfASensor, "input", "env.raw")],
+)
+def test_what_no_gradient_follows_is_found_behind_a_choice(kind: Any, component: str, path: str) -> None:
+    result = exploy.discover(kind(), small_actor(kind.width), outputs=TORQUE)
+    assert (component, path) in {(item.kind, item.path) for item in result.found}
+    assert result.ok, str(result)
+
+
+class CopiesBeforeItWrites(ResettableRobot):
+    """Each step copies the last target to another tensor, in place, and reads only that."""
+
+    def setup(self) -> None:
+        self.last_target, self.target = torch.zeros(1, 2), torch.zeros(1, 2)
+
+    def more(self) -> torch.Tensor:
+        return self.pos * 2.0
+
+    def process_actions(self, actions: torch.Tensor) -> None:
+        self.last_target[:] = self.target
+        self.target[:] = actions
+        self.torque[:] = actions - self.last_target
+
+    def restart(self) -> None:
+        super().restart()
+        self.last_target.zero_()
+        self.target.zero_()
+
+
+class FillsBeforeItWrites(CopiesBeforeItWrites):
+    """Likewise with fill_(), which takes a tensor without dimensions."""
+
+    def setup(self) -> None:
+        self.last_target, self.target = torch.zeros(1, 2), torch.tensor(0.0)
+
+    def process_actions(self, actions: torch.Tensor) -> None:
+        self.last_target.fill_(self.target)
+        self.target.copy_(actions[0, 0])
+        self.torque[:] = actions - self.last_target
+
+
+@pytest.mark.parametrize("kind", [CopiesBeforeItWrites, FillsBeforeItWrites])
+def test_what_is_copied_before_it_is_overwritten_is_a_memory(kind: Any, tmp_path: Path) -> None:
+    result = exploy.discover(kind(), small_actor(4), outputs=TORQUE)
+    assert result.ok, str(result)
+    assert [item.path for item in result.found if item.kind == "memory"] == ["env.target"]
+    env, actor = kind(), small_actor(4)
+    result.register(env, actor)
+    assert_agrees(env, actor, tmp_path)
 
 
 class MassInAnArray(ResettableRobot):

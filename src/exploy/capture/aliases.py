@@ -126,8 +126,9 @@ def is_overwritten_first(recording: Recording, root: fx.Node, nodes: Iterable[fx
         touching = [source for source in node.all_input_nodes if shared_root(recording, source) is root]
         if touching and alias_parent(recording, node) is None:
             return False
-        if touching and mutated_arguments(node):
-            return node.target in OVERWRITES and len(touching) == 1 and _is_root_itself(recording, touching[0], root)
+        if touching and (written := mutated_arguments(node)):
+            is_all = node.target in OVERWRITES and touching == written  # not what is copied from
+            return is_all and _is_root_itself(recording, touching[0], root)
     return False
 
 

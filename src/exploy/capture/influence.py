@@ -44,12 +44,14 @@ class Influence:
     Args:
         program: The program. It is not modified.
         stored: The tensors to ask for; all others, but for inputs and memories, are taken as constants.
+        pointers: Those of them that are taken to point to the same elements forever, where they are indices.
     """
 
-    def __init__(self, program: Program, stored: Iterable[FrozenTensor]):
+    def __init__(self, program: Program, stored: Iterable[FrozenTensor], pointers: Iterable[FrozenTensor] = ()):
         traced = {name for frozen in stored for name in frozen.buffers}
+        fixed = {name for frozen in pointers for name in frozen.buffers}
         try:
-            self._gradients: dict[str, torch.Tensor] | None = _gradients(program, traced)
+            self._gradients: dict[str, torch.Tensor] | None = _gradients(program, traced, fixed)
         except Exception:
             self._gradients = None  # an operator that cannot be followed: everything could have an influence
 
@@ -78,13 +80,13 @@ def _stored(frozen: FrozenTensor) -> np.ndarray:
     return flags
 
 
-def _gradients(program: Program, traced: set[str]) -> dict[str, torch.Tensor]:
+def _gradients(program: Program, traced: set[str], fixed: set[str]) -> dict[str, torch.Tensor]:
     """For each buffer, flags for the elements that reach a result."""
     module = program.module
     arguments = [program.examples[name].clone() for name in program.input_names]
     with torch.enable_grad(), torch.random.fork_rng(devices=()), torch.inference_mode(mode=False):
         torch.manual_seed(0)
-        tracer = _Tracer(module, traced)
+        tracer = _Tracer(module, traced, fixed)
         results = tracer.run(*arguments)
         reached = [item.trace.sum() for item in _traced(results) if item.trace.requires_grad]
         leaves = tracer.leaves
@@ -96,28 +98,39 @@ def _gradients(program: Program, traced: set[str]) -> dict[str, torch.Tensor]:
 
 
 class _Traced:
-    """A tensor and its trace, which shares memory as the tensor does."""
+    """A tensor and its trace, which shares memory as the tensor does; and whether it is the same forever."""
 
-    __slots__ = ("trace", "value")
+    __slots__ = ("_is_fixed", "_whole", "trace", "value")
 
-    def __init__(self, value: torch.Tensor, trace: torch.Tensor):
+    def __init__(self, value: torch.Tensor, trace: torch.Tensor, is_fixed: bool, view_of: "_Traced | None" = None):
         self.value = value
         self.trace = trace
+        self._is_fixed = is_fixed
+        self._whole: _Traced = self if view_of is None else view_of._whole
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether nothing that varies was written to it, or to the memory that it is a view of."""
+        return self._is_fixed and self._whole._is_fixed
+
+    def varies(self) -> None:
+        """Note that something that varies was written to it."""
+        self._is_fixed = self._whole._is_fixed = False
 
 
 class _Tracer(fx.Interpreter):
     """Runs a graph on tensors with traces."""
 
-    def __init__(self, module: fx.GraphModule, traced: set[str]):
+    def __init__(self, module: fx.GraphModule, traced: set[str], fixed: set[str]):
         super().__init__(module)
         self.leaves: dict[str, torch.Tensor] = {}
-        self._traced = traced
+        self._traced, self._fixed = traced, fixed
         self._buffers: dict[str, _Traced] = {}
 
     def placeholder(self, target: Any, args: Any, kwargs: Any) -> Any:
         """An input or memory: it varies, so that choices that depend on it are open."""
         value = super().placeholder(target, args, kwargs)
-        return _Traced(value, _varying(value) * 1.0)
+        return _Traced(value, _varying(value) * 1.0, is_fixed=False)
 
     def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
         """A stored tensor; the run works on a copy of it."""
@@ -129,9 +142,9 @@ class _Tracer(fx.Interpreter):
         value = value.detach().clone()
         if target in self._traced:
             leaf = self.leaves[target] = _varying(value)
-            item = _Traced(value, leaf * 1.0)  # views of a leaf cannot be written to
+            item = _Traced(value, leaf * 1.0, target in self._fixed)  # views of a leaf cannot be written to
         else:
-            item = _Traced(value, torch.zeros(value.shape, dtype=torch.float64))
+            item = _Traced(value, torch.zeros(value.shape, dtype=torch.float64), is_fixed=True)
         self._buffers[target] = item
         return item
 
@@ -168,18 +181,26 @@ class _Operator:
         if written:
             target = written[0]
             target.trace.copy_(self._trace(target.value, before))
+            if not self._is_fixed():
+                target.varies()
             return tree_map(lambda item: target if isinstance(item, torch.Tensor) else item, result)
         if self._is_view():
             return self._viewed(result)
         if isinstance(result, torch.Tensor):
-            return _Traced(result, self._trace(result, before))
+            return self._traced(result, self._trace(result, before))
         flat, spec = tree_flatten(result)
         if self._name in ("chunk", "split", "split_with_sizes", "unbind", "meshgrid", "broadcast_tensors"):
             return self._viewed(result)
         several = [
-            _Traced(item, self._trace(item, before)) if isinstance(item, torch.Tensor) else item for item in flat
+            self._traced(item, self._trace(item, before)) if isinstance(item, torch.Tensor) else item for item in flat
         ]
         return torch.utils._pytree.tree_unflatten(several, spec)
+
+    def _traced(self, result: torch.Tensor, trace: torch.Tensor, view_of: _Traced | None = None) -> _Traced:
+        return _Traced(result, trace, self._is_fixed(), view_of)
+
+    def _is_fixed(self) -> bool:
+        return all(item.is_fixed for item in self._operands)
 
     def _written(self) -> list[_Traced]:
         if self._schema is None:
@@ -197,19 +218,23 @@ class _Operator:
 
     def _viewed(self, result: Any) -> Any:
         """Results that are views, or may be, of the first operand."""
-        try:
-            traces = self._on_traces()
-        except (RuntimeError, TypeError):  # for example a view as another type
-            return tree_map(
-                lambda item: _Traced(item, self._mixed(item)) if isinstance(item, torch.Tensor) else item, result
-            )
         flat, spec = tree_flatten(result)
-        held, _ = tree_flatten(traces)
+        try:
+            held, _ = tree_flatten(self._on_traces())
+        except (RuntimeError, TypeError):  # for example a view as another type
+            held = flat
         pairs = [
-            _Traced(item, trace) if isinstance(item, torch.Tensor) else item
+            self._traced(item, trace if self._follows(trace, item) else self._mixed(item), self._operands[0])
+            if isinstance(item, torch.Tensor)
+            else item
             for item, trace in zip(flat, held, strict=True)
         ]
         return torch.utils._pytree.tree_unflatten(pairs, spec)
+
+    def _follows(self, trace: torch.Tensor, result: torch.Tensor) -> bool:
+        """Whether a trace is one of a result, and depends on what the operator got."""
+        is_needed = any(item.trace.requires_grad for item in self._operands)
+        return trace.shape == result.shape and trace.dtype == torch.float64 and trace.requires_grad == is_needed
 
     def _on_traces(self) -> Any:
         """The operator applied to the traces; indices and masks keep their values."""
@@ -223,6 +248,8 @@ class _Operator:
         args, kwargs = tree_map(swapped, (self._args, {k: v for k, v in self._kwargs.items() if k != "dtype"}))
         if self._name in ("to", "_to_copy", "contiguous", "clone"):
             return self._operands[0].trace.clone()
+        if self._plain == "detach":  # the results depend on what is detached, though no gradient would
+            return _aten.alias.default(self._operands[0].trace)
         return self._target(*args, **kwargs)
 
     def _indices(self) -> list[_Traced]:
@@ -254,7 +281,7 @@ class _Operator:
 
     def _moved(self, result: torch.Tensor) -> torch.Tensor:
         indices = self._indices()
-        if any(item.trace.requires_grad for item in indices):
+        if any(item.trace.requires_grad and not item.is_fixed for item in indices):
             return self._mixed(result)  # with another index, other elements would be there
         try:
             if self._name in ("index_put_", "index_copy_", "copy_"):
@@ -269,7 +296,8 @@ class _Operator:
                 trace = self._on_traces()
         except (RuntimeError, TypeError, IndexError):
             return self._mixed(result)
-        return trace
+        own = [item.trace.mean() for item in indices if item.trace.requires_grad and item.trace.numel()]
+        return trace + torch.stack(own).sum() if own else trace
 
     def _chosen(self, result: torch.Tensor, before: list[torch.Tensor]) -> torch.Tensor:
         """A choice: of both branches, unless nothing that varies decides it."""

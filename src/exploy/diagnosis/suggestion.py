@@ -40,7 +40,8 @@ def name_from_attr_path(attr_path: str, taken: Collection[str], kind: str = "Inp
     start = len(words) - 1
     while start > 0 and words[start][0].isdigit():
         start -= 1
-    names = ["_".join(words[position:]) for position in range(start, -1, -1)]
+    starts = [position for position in range(start, -1, -1) if not words[position][0].isdigit()]
+    names = ["_".join(words[position:]) for position in starts or [0]]
     names += [f"{names[0]}_{number}" for number in range(2, len(taken) + 3)]
     return next(name for name in names if name not in taken and name not in reserved)
 

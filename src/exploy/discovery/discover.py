@@ -189,9 +189,9 @@ def _is_in_a_question(finding: Finding, search: Search) -> bool:
     if finding.kind not in (FindingKind.UNREGISTERED_INPUT, FindingKind.STALE_CACHE):
         return False
     if finding.kind is FindingKind.UNREGISTERED_INPUT and AFTER_A_RESET not in finding.what:
-        for question in asked:
+        for question in [item for item in asked if "constant" in item.options]:
             what = f"{question.what}; the check at the end has seen more: {finding.what}"
-            search.questions[question.path] = dataclasses.replace(question, what=what)
+            search.questions[question.path] = dataclasses.replace(question, what=what, proposal="input")
     return bool(asked)
 
 

@@ -31,6 +31,7 @@ class Movement:
         by_resets: Flags for the elements that a reset has changed.
         rewritten: Tensors that steps write or replace, though never with another value.
         history: A number for each value that was seen, to find tensors that always have the same value.
+        unlike_actions: Tensors that had other values than the actions of the last step.
         observations: Flags for the elements of observations that steps change, by port.
         steps: Number of policy steps.
         resets: Number of resets.
@@ -41,6 +42,7 @@ class Movement:
     by_resets: dict[str, np.ndarray] = field(default_factory=dict)
     rewritten: set[str] = field(default_factory=set)
     history: dict[str, list[int]] = field(default_factory=dict)
+    unlike_actions: set[str] = field(default_factory=set)
     observations: dict[str, np.ndarray] = field(default_factory=dict)
     steps: int = 0
     resets: int = 0
@@ -49,6 +51,10 @@ class Movement:
     def moved(self, name: str) -> bool:
         """Whether anything has changed a tensor."""
         return name in self.by_steps or name in self.by_resets
+
+    def keeps_actions(self, name: str) -> bool:
+        """Whether a tensor that steps change had the actions of each step after it, but for resets."""
+        return name in self.by_steps and name not in self.unlike_actions
 
     def always_equal(self, one: str, two: str) -> bool:
         """Whether two tensors had the same value at each look."""
@@ -143,6 +149,8 @@ class _Watch:
                 self._reset_actor()
             self.movement.steps += 1
             self._look_at_observations()
+            if not self._after_reset:
+                self._compare_with_actions()
             seen = self._look(seen)
         return seen
 
@@ -165,6 +173,14 @@ class _Watch:
                 known = self.movement.observations.get(name)
                 self.movement.observations[name] = changed if known is None else known | changed
         self._observed = now
+
+    def _compare_with_actions(self) -> None:
+        roots = live_objects(self._experiments.env, self._experiments.actor)
+        actions = as_array(self._experiments.actions)
+        for frozen in self._frozen:
+            array = as_array(live_value(frozen, roots))
+            if array is None or actions is None or not np.array_equal(array.reshape(-1), actions.reshape(-1)):
+                self.movement.unlike_actions.add(frozen.name)
 
     def _look(self, before: dict[str, _Seen]) -> dict[str, _Seen]:
         """Compare all tensors with the values of the last look, and return those of now."""

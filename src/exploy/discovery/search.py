@@ -32,6 +32,7 @@ from exploy.environment.offered_ports import OffersPorts
 from exploy.errors import DiscoveryError
 from exploy.live.location import UNKNOWN
 from exploy.live.python_values import PythonValues
+from exploy.verify.frozen_watch import as_array
 
 _MOST_ROUNDS = 5
 _IMAGE = 4  # dimensions
@@ -124,10 +125,10 @@ class Search:
     def _round(self, program: Program) -> list[Found]:
         stored = [item for item in program.frozen if item.declared is None and item.name not in self._settled]
         self._watch(stored)
-        influence = Influence(program, stored)
+        changes = changes_of_pipeline(self.experiments, program, PythonValues({}))
+        influence = Influence(program, stored, [item for item in stored if self._is_fixed_index(item, changes)])
         elements = {item.name: influence.elements(item) for item in stored}
         relevant = [item for item in stored if elements[item.name].any() and item.live is None]
-        changes = changes_of_pipeline(self.experiments, program, PythonValues({}))
         examination = self._examination(program)
         memories = [item for item in relevant if self._is_memory(item, changes, elements[item.name])]
         others = [item for item in relevant if item not in memories]
@@ -141,6 +142,8 @@ class Search:
         for item in moving:
             if self._is_copied_observation(examination, item):
                 asked[item.name] = self._about_observation(examination, item)
+            elif self.movement.keeps_actions(item.name):
+                asked[item.name] = self._about_kept_actions(examination, item)
             else:
                 found += self._inputs(examination, item, elements[item.name])
         found += self._memories(examination, memories, changes)
@@ -165,10 +168,20 @@ class Search:
             by_steps=known.by_steps | seen.by_steps,
             by_resets=known.by_resets | seen.by_resets,
             rewritten=known.rewritten | seen.rewritten,
+            unlike_actions=known.unlike_actions | seen.unlike_actions,
             history=known.history | seen.history,
         )
         if seen.error is not None:
             self.problems.append(failure(FindingKind.CANNOT_STEP, "env.step()", seen.error))
+
+    def _is_fixed_index(self, frozen: FrozenTensor, changes: OwnChanges) -> bool:
+        """Whether a tensor has integers that neither steps, resets nor the pipeline write."""
+        if frozen.value.dtype.kind not in "iu" or frozen.is_written or frozen.name in changes.tensors:
+            return False
+        if frozen.live is not None:  # no path leads to it, so it was not watched
+            now = as_array(frozen.live)
+            return now is not None and frozen.changed_elements(now) is None
+        return not self.movement.moved(frozen.name) and frozen.name not in self.movement.rewritten
 
     def _is_memory(self, frozen: FrozenTensor, changes: OwnChanges, elements: np.ndarray) -> bool:
         """Whether the pipeline writes elements that it reads before."""
@@ -280,11 +293,22 @@ class Search:
 
     def _about_observation(self, examination: Examination, frozen: FrozenTensor) -> Question:
         finding = cached_observation_finding(examination, frozen)
+        what = f"{finding.what} {finding.suggestion}; it is an Input only if the robot can give it as it is"
+        return self._input_or_change(examination, frozen, what, finding.where)
+
+    def _about_kept_actions(self, examination: Examination, frozen: FrozenTensor) -> Question:
+        what = (
+            "step() keeps the actions in it, so that the file would not: write it in process_actions(), and it is a "
+            "Memory; it is an Input only if the robot can give it"
+        )
+        return self._input_or_change(examination, frozen, what, _where(frozen))
+
+    def _input_or_change(self, examination: Examination, frozen: FrozenTensor, what: str, where: str) -> Question:
+        """A question that has no other answer than an Input; else the environment has to be changed."""
         whole = regions(frozen.shape, np.ones(int(np.prod(frozen.shape)), dtype=bool))[0]
         line, _ = self._component("Input", examination, frozen.name, whole, is_part=False)
         self._tensors[frozen.name] = frozen.name
-        what = f"{finding.what} {finding.suggestion}; it is an Input only if the robot can give it as it is"
-        return Question(frozen.name, what, finding.where, {"input": line}, "")
+        return Question(frozen.name, what, where, {"input": line}, "")
 
     def _about(
         self, program: Program, examination: Examination, frozen: FrozenTensor, elements: Mapping[str, np.ndarray]

@@ -53,6 +53,7 @@ class Experiments:
         self.actor = actor
         self.stages = Stages(env, actor)
         self.observations: Observations | None = None
+        self.actions: torch.Tensor | None = None  # of the last real step
         self._snapshot: Snapshot | None = None
 
     @property
@@ -125,7 +126,9 @@ class Experiments:
         with gradient_mode_of(self.env.context_manager()):
             if self.observations is None:
                 self.observations = validated_observations(self.env, "observations_reset")
-            self.observations, was_reset = step_environment(self.env, self.actor(self.observations))
+            actions = self.actor(self.observations)
+            self.actions = actions.detach().clone()  # step() may write to what it gets
+            self.observations, was_reset = step_environment(self.env, actions)
             if was_reset:
                 self.observations = validated_observations(self.env, "observations_reset")
             return was_reset
