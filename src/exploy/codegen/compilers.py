@@ -18,6 +18,7 @@ from exploy.runtime.c import machine
 from exploy.text import printable
 
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
+_WHOLE_REGISTERS = ("-mprefer-vector-width=512",)  # compilers may choose half of them, which is not faster than AVX2
 _LIBRARY = ("-fPIC", "-shared")
 _OF_SYSTEM = {
     "linux": ("-s", "-Wl,--build-id=none", "-Wl,-Bsymbolic"),
@@ -48,9 +49,10 @@ class Compiler:
         return [*FLAGS, *self._processor(level), *_LIBRARY, *_OF_SYSTEM[machine.system()]]
 
     def _processor(self, level: str | None) -> list[str]:
+        whole = _WHOLE_REGISTERS if level == machine.LEVEL_OF_AVX512 else ()
         if self.is_zig:
-            return [f"-mcpu={level.replace('-', '_') if level is not None else 'baseline'}"]
-        return [f"-march={level}"] if level is not None else []
+            return [f"-mcpu={level.replace('-', '_') if level is not None else 'baseline'}", *whole]
+        return [f"-march={level}", *whole] if level is not None else []
 
     def can(self, level: str) -> bool:
         """Return whether it knows a level of processors."""
@@ -138,8 +140,7 @@ def compile_library(compiler: Compiler, name: str, files: Mapping[str, bytes], u
     Raises:
         CompilerError: If it does not take them.
     """
-    level = machine.best_level()
-    level = level if level is not None and compiler.can(level) else None
+    level = next(filter(compiler.can, machine.levels()), None)
     library = f"lib{name}{_SUFFIXES[machine.system()]}"
     with TemporaryDirectory() as folder:
         for file, data in files.items():
