@@ -19,6 +19,7 @@ needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.fixture(autouse=True)
 def no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CC", raising=False)
+    monkeypatch.delenv("EXPLOY_PROCESSOR", raising=False)
 
 
 def fake(folder: Path, name: str, text: str) -> Path:
@@ -92,6 +93,21 @@ def test_the_level_is_that_of_the_processor_and_one_that_the_compiler_knows(monk
     for levels, taken in ((("x86-64-v99",), None), ((), None), (("x86-64-v99", *mine), known)):
         monkeypatch.setattr(machine, "levels", lambda levels=levels: levels)
         assert compile_library(compiler, "a", SOURCE, ["a.c"]).level == taken
+
+
+@needs_gcc
+def test_a_library_can_be_made_for_lesser_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = find_compiler()
+    assert compiler is not None
+    monkeypatch.setattr(machine, "levels", lambda: ("x86-64-v99", "x86-64-v3", "x86-64-v2"))
+    monkeypatch.setattr(Compiler, "can", lambda self, level: level != "x86-64-v3")
+    monkeypatch.setattr(Compiler, "_processor", lambda self, level: [])
+    for chosen, level in (("x86-64-v99", "x86-64-v99"), ("x86-64-v3", "x86-64-v2"), ("any", None), ("", "x86-64-v99")):
+        monkeypatch.setenv("EXPLOY_PROCESSOR", chosen)
+        assert compile_library(compiler, "a", SOURCE, ["a.c"]).level == level
+    monkeypatch.setenv("EXPLOY_PROCESSOR", "x86-64-v4")
+    with pytest.raises(CompilerError, match=r"have: 'x86-64-v4'.*choose x86-64-v99, x86-64-v3, x86-64-v2, any"):
+        compile_library(compiler, "a", SOURCE, ["a.c"])
 
 
 @needs_gcc

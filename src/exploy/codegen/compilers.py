@@ -25,6 +25,7 @@ _OF_SYSTEM = {
     "darwin": ("-Wl,-x",),
 }
 _SUFFIXES = {"linux": ".so", "darwin": ".dylib"}
+_PROCESSOR = "EXPLOY_PROCESSOR"
 _NAMES = ("cc", "gcc", "clang")
 _VERSION = re.compile(r"\d+\.\d+[.\d]*")
 _SHOWN_LINES = 5
@@ -138,9 +139,9 @@ def compile_library(compiler: Compiler, name: str, files: Mapping[str, bytes], u
         units: The files that the compiler gets.
 
     Raises:
-        CompilerError: If it does not take them.
+        CompilerError: If it does not take them, or EXPLOY_PROCESSOR names no level of this processor.
     """
-    level = next(filter(compiler.can, machine.levels()), None)
+    level = next(filter(compiler.can, _levels()), None)
     library = f"lib{name}{_SUFFIXES[machine.system()]}"
     with TemporaryDirectory() as folder:
         for file, data in files.items():
@@ -158,6 +159,20 @@ def compile_library(compiler: Compiler, name: str, files: Mapping[str, bytes], u
             )
         data = (Path(folder) / library).read_bytes()
     return Library(library, data, level, compiler.description, seconds)
+
+
+def _levels() -> tuple[str, ...]:
+    """The levels to compile for, the highest first: those of this processor up to the one in EXPLOY_PROCESSOR."""
+    mine = machine.levels()
+    highest = os.environ.get(_PROCESSOR)
+    if not highest:
+        return mine
+    if highest not in (*mine, machine.ANY_PROCESSOR):
+        raise CompilerError(
+            f"{_PROCESSOR} names a level that this processor does not have: {highest!r}. Libraries are tested here, so "
+            f"choose {', '.join((*mine, machine.ANY_PROCESSOR))}."
+        )
+    return mine[mine.index(highest) :] if highest in mine else ()
 
 
 def _run(command: Sequence[str], folder: str | None) -> subprocess.CompletedProcess[str]:

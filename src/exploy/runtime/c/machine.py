@@ -5,6 +5,7 @@ import platform
 from pathlib import Path
 
 LEVEL_OF_AVX2, LEVEL_OF_AVX512 = "x86-64-v3", "x86-64-v4"
+ANY_PROCESSOR = "any"
 _AVX2 = frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"})
 _AVX512 = frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})
 _FLAGS_OF_LEVEL = {LEVEL_OF_AVX512: _AVX2 | _AVX512, LEVEL_OF_AVX2: _AVX2}  # the highest first
