@@ -42,6 +42,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.loop
 	$(BIN)/python -m benchmarks.command_line
 	$(BIN)/python -m benchmarks.backends
+	$(BIN)/python -m benchmarks.c_programs
 
 bench-mjlab: $(VENV)-mjlab/.ready
 	WANDB_MODE=disabled MUJOCO_GL=disable $(VENV)-mjlab/bin/python -m benchmarks.mjlab_export

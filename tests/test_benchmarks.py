@@ -1,6 +1,7 @@
 """The benchmarks time functions of the package by name, so a name that is gone must be noticed."""
 
 import pkgutil
+import shutil
 import sys
 import time
 
@@ -41,3 +42,16 @@ def test_the_benchmark_of_a_recorded_loop_runs(monkeypatch, capsys):
     loop.main()
     printed = capsys.readouterr().out
     assert "overruns added by recording" in printed and printed.count("300 ticks") == 2
+
+
+@pytest.mark.expensive
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+def test_the_benchmark_of_programs_in_c_runs(monkeypatch, capsys):
+    from benchmarks import c_files, c_programs  # these import TorchRL, which takes long
+
+    assert c_programs.exponent([1, 10, 100, 1000], [5, 5, 50, 500], fixed_cost=4) == pytest.approx(1)
+    monkeypatch.setattr(c_programs, "FILES", {"MLP": c_files.FILES["MLP 48-512-256-128-12"]})
+    monkeypatch.setattr(c_programs, "FIXED_COST", 0)
+    c_programs.main(loads=1, widths=(8, 64))
+    printed = capsys.readouterr().out
+    assert all(text in printed for text in ("sub-step", "Controller.tick(), MLP", "of reading them"))

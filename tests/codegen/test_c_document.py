@@ -17,7 +17,7 @@ DOCUMENT = ROOT / "docs" / "c.md"
 def without_what_varies(text: str) -> str:
     """A text without sizes, times, and what the compiler is."""
     text = re.sub(r"\d+(\.\d+)? (KiB|s)\b", "NUMBER", text)
-    return re.sub(r"compiled by \S+ [\d.]+( for x86-64-v3)?", "COMPILED", text).strip()
+    return re.sub(r"compiled by \S+ [\d.]+( for x86-64-v\d)?", "COMPILED", text).strip()
 
 
 def typed(line: str, folder: Path) -> str:

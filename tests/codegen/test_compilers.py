@@ -19,6 +19,7 @@ needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.fixture(autouse=True)
 def no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CC", raising=False)
+    monkeypatch.delenv("EXPLOY_PROCESSOR", raising=False)
 
 
 def fake(folder: Path, name: str, text: str) -> Path:
@@ -65,6 +66,7 @@ def test_zig_is_taken_from_its_package(tmp_path: Path, monkeypatch: pytest.Monke
     found = find_compiler()
     assert found == Compiler((sys.executable, "-m", "ziglang", "cc"), "zig with clang 22.1.8", is_zig=True)
     assert "-mcpu=x86_64_v3" in found.options("x86-64-v3") and "-mcpu=baseline" in found.options(None)
+    assert {"-mcpu=x86_64_v4", "-mprefer-vector-width=512"} <= set(found.options("x86-64-v4"))
 
 
 def test_on_other_systems_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,11 +87,27 @@ def test_the_same_files_give_the_same_bytes_without_a_trace_of_the_folder() -> N
 def test_the_level_is_that_of_the_processor_and_one_that_the_compiler_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = find_compiler()
     assert compiler is not None
-    assert compile_library(compiler, "a", SOURCE, ["a.c"]).level == machine.best_level()
-    monkeypatch.setattr(machine, "best_level", lambda: "x86-64-v99")
-    assert compile_library(compiler, "a", SOURCE, ["a.c"]).level is None
-    monkeypatch.setattr(machine, "best_level", lambda: None)
-    assert compile_library(compiler, "a", SOURCE, ["a.c"]).level is None
+    mine = machine.levels()
+    known = compile_library(compiler, "a", SOURCE, ["a.c"]).level
+    assert known in (*mine, None)
+    for levels, taken in ((("x86-64-v99",), None), ((), None), (("x86-64-v99", *mine), known)):
+        monkeypatch.setattr(machine, "levels", lambda levels=levels: levels)
+        assert compile_library(compiler, "a", SOURCE, ["a.c"]).level == taken
+
+
+@needs_gcc
+def test_a_library_can_be_made_for_lesser_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = find_compiler()
+    assert compiler is not None
+    monkeypatch.setattr(machine, "levels", lambda: ("x86-64-v99", "x86-64-v3", "x86-64-v2"))
+    monkeypatch.setattr(Compiler, "can", lambda self, level: level != "x86-64-v3")
+    monkeypatch.setattr(Compiler, "_processor", lambda self, level: [])
+    for chosen, level in (("x86-64-v99", "x86-64-v99"), ("x86-64-v3", "x86-64-v2"), ("any", None), ("", "x86-64-v99")):
+        monkeypatch.setenv("EXPLOY_PROCESSOR", chosen)
+        assert compile_library(compiler, "a", SOURCE, ["a.c"]).level == level
+    monkeypatch.setenv("EXPLOY_PROCESSOR", "x86-64-v4")
+    with pytest.raises(CompilerError, match=r"have: 'x86-64-v4'.*choose x86-64-v99, x86-64-v3, x86-64-v2, any"):
+        compile_library(compiler, "a", SOURCE, ["a.c"])
 
 
 @needs_gcc

@@ -6,7 +6,6 @@ The kernels are compiled by gcc, and judged by the functions of the C library fo
 import ctypes
 import functools
 import math
-import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 from exploy.codegen.kernel_files import kernel_text
+from exploy.runtime.c import machine
 
 # What each function of x, or of x and y, is in terms of the C library.
 REFERENCES = {
@@ -162,7 +162,7 @@ WARNINGS = [
         "error",
     )
 ]
-FAST = ["-O3", "-march=x86-64-v3"] if platform.machine() == "x86_64" else ["-O3"]
+FASTER = [["-O3", f"-march={level}", "-mprefer-vector-width=512"] for level in machine.levels()]
 COMPILERS = [
     pytest.param(name, marks=pytest.mark.skipif(not shutil.which(name), reason=f"needs {name}"))
     for name in ("gcc", "clang")
@@ -327,7 +327,7 @@ def test_reduction_of_angles_takes_numbers_next_to_multiples_of_a_right_angle(
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("flags", [["-O1"], FAST], ids=" ".join)
+@pytest.mark.parametrize("flags", [["-O1"], ["-O3"], *FASTER], ids=" ".join)
 def test_bits_do_not_depend_on_compiler_and_optimisation(
     plain: ctypes.CDLL, tmp_path: Path, compiler: str, flags: list[str]
 ) -> None:

@@ -18,12 +18,14 @@ from exploy.runtime.c import machine
 from exploy.text import printable
 
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
+_WHOLE_REGISTERS = ("-mprefer-vector-width=512",)  # compilers may choose half of them, which is not faster than AVX2
 _LIBRARY = ("-fPIC", "-shared")
 _OF_SYSTEM = {
     "linux": ("-s", "-Wl,--build-id=none", "-Wl,-Bsymbolic"),
     "darwin": ("-Wl,-x",),
 }
 _SUFFIXES = {"linux": ".so", "darwin": ".dylib"}
+_PROCESSOR = "EXPLOY_PROCESSOR"
 _NAMES = ("cc", "gcc", "clang")
 _VERSION = re.compile(r"\d+\.\d+[.\d]*")
 _SHOWN_LINES = 5
@@ -48,9 +50,10 @@ class Compiler:
         return [*FLAGS, *self._processor(level), *_LIBRARY, *_OF_SYSTEM[machine.system()]]
 
     def _processor(self, level: str | None) -> list[str]:
+        whole = _WHOLE_REGISTERS if level == machine.LEVEL_OF_AVX512 else ()
         if self.is_zig:
-            return [f"-mcpu={level.replace('-', '_') if level is not None else 'baseline'}"]
-        return [f"-march={level}"] if level is not None else []
+            return [f"-mcpu={level.replace('-', '_') if level is not None else 'baseline'}", *whole]
+        return [f"-march={level}", *whole] if level is not None else []
 
     def can(self, level: str) -> bool:
         """Return whether it knows a level of processors."""
@@ -136,10 +139,9 @@ def compile_library(compiler: Compiler, name: str, files: Mapping[str, bytes], u
         units: The files that the compiler gets.
 
     Raises:
-        CompilerError: If it does not take them.
+        CompilerError: If it does not take them, or EXPLOY_PROCESSOR names no level of this processor.
     """
-    level = machine.best_level()
-    level = level if level is not None and compiler.can(level) else None
+    level = next(filter(compiler.can, _levels()), None)
     library = f"lib{name}{_SUFFIXES[machine.system()]}"
     with TemporaryDirectory() as folder:
         for file, data in files.items():
@@ -157,6 +159,20 @@ def compile_library(compiler: Compiler, name: str, files: Mapping[str, bytes], u
             )
         data = (Path(folder) / library).read_bytes()
     return Library(library, data, level, compiler.description, seconds)
+
+
+def _levels() -> tuple[str, ...]:
+    """The levels to compile for, the highest first: those of this processor up to the one in EXPLOY_PROCESSOR."""
+    mine = machine.levels()
+    highest = os.environ.get(_PROCESSOR)
+    if not highest:
+        return mine
+    if highest not in (*mine, machine.ANY_PROCESSOR):
+        raise CompilerError(
+            f"{_PROCESSOR} names a level that this processor does not have: {highest!r}. Libraries are tested here, so "
+            f"choose {', '.join((*mine, machine.ANY_PROCESSOR))}."
+        )
+    return mine[mine.index(highest) :] if highest in mine else ()
 
 
 def _run(command: Sequence[str], folder: str | None) -> subprocess.CompletedProcess[str]:

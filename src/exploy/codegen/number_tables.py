@@ -18,10 +18,11 @@ def declaration(table: Table) -> str:
 
 
 def definition(table: Table, linkage: str = "") -> str:
-    """A table with its numbers."""
+    """A table with its numbers; a large one starts where a line of the cache does, as vectors of 64 bytes need it."""
+    alignment = "" if table.is_small else f"_Alignas({_ALIGNMENT}) "
     numbers = [literal(value, table.array.dtype) for value in table.array] or ["0"]
     lines = [f"  {', '.join(numbers[start : start + _PER_LINE])}" for start in range(0, len(numbers), _PER_LINE)]
-    return f"{linkage}{declaration(table)} = {{\n" + ",\n".join(lines) + "\n};\n"
+    return f"{linkage}{alignment}{declaration(table)} = {{\n" + ",\n".join(lines) + "\n};\n"
 
 
 def as_bytes(tables: Sequence[Table]) -> tuple[bytes, list[int]]:

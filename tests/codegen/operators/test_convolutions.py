@@ -102,6 +102,7 @@ def test_each_build_gives_the_same_bits():
     assert_same_bits(
         [
             case("Conv", (1, 3, 9, 7), (17, 3, 3, 3), 17, pads=[1, 1, 1, 1]),
+            case("Conv", (1, 3, 9, 7), (71, 3, 3, 3), 71),
             case("Conv", (1, 3, 12, 9), (3, 1, 3, 3), 3, group=3),
             case("Conv", (1, 3, 12, 9), (3, 1, 3, 3), 3, group=3, strides=[2, 1]),
             case("ConvTranspose", (1, 4, 4, 4), (4, 8, 4, 4), strides=[2, 2]),

@@ -150,11 +150,18 @@ def test_a_library_for_another_machine_is_refused(changes: dict[str, Any], messa
         Controller.load(described(**changes), allow_code=True)
 
 
-def test_without_avx2_the_error_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_instructions_of_a_library_the_error_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(level: str, message: str) -> None:
+        with pytest.raises(ContractError, match=message):
+            Controller.load(described(level=level), allow_code=True)
+
+    avx2 = {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"}
+    monkeypatch.setattr(machine, "_flags", lambda: frozenset(avx2 | {"avx512f"}))
+    assert machine.levels() == ("x86-64-v3",)
+    refused("x86-64-v4", r"level x86-64-v4 \(with AVX-512\), and this one is none")
     monkeypatch.setattr(machine, "_flags", lambda: frozenset({"sse2"}))
-    assert machine.best_level() is None
-    with pytest.raises(ContractError, match=r"level x86-64-v3 \(with AVX2\), and this one is none"):
-        Controller.load(described(level="x86-64-v3"), allow_code=True)
+    assert machine.levels() == ()
+    refused("x86-64-v3", r"level x86-64-v3 \(with AVX2\), and this one is none")
 
 
 def test_a_library_of_another_program_is_refused() -> None:

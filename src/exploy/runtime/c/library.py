@@ -79,6 +79,6 @@ def _require_machine(needs: LibraryNeeds) -> None:
         raise ContractError(f"The library in the file is for {theirs}, and this is {ours}. {_ADVICE}")
     if needs.level is not None and not machine.has_level(needs.level):
         raise ContractError(
-            f"The library in the file needs a processor of the level {needs.level} (with AVX2), and this one is none. "
-            f"{_ADVICE}"
+            f"The library in the file needs a processor of the level {needs.level}{machine.instructions(needs.level)}, "
+            f"and this one is none. {_ADVICE}"
         )

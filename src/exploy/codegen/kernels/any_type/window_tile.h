@@ -1,4 +1,4 @@
-/* 64 sums of products in the order of the taps: four windows times 16 channels. */
+/* 64 sums of products in the order of the taps: four windows times 16 channels; those of a window are 32 apart. */
 static inline void exploy_window_tile_@SUFFIX@(int32_t tap_count, const int32_t *restrict taps,
     const @TYPE@ *restrict a, const @TYPE@ *restrict b, const @TYPE@ *restrict c, const @TYPE@ *restrict d,
     const @TYPE@ *restrict weights, @TYPE@ *restrict sums)
@@ -24,8 +24,8 @@ static inline void exploy_window_tile_@SUFFIX@(int32_t tap_count, const int32_t 
   }
   for (int32_t j = 0; j < 16; j++) {
     sums[j] = of_a[j];
-    sums[16 + j] = of_b[j];
-    sums[32 + j] = of_c[j];
-    sums[48 + j] = of_d[j];
+    sums[32 + j] = of_b[j];
+    sums[64 + j] = of_c[j];
+    sums[96 + j] = of_d[j];
   }
 }
