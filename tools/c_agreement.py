@@ -21,12 +21,13 @@ import onnx
 from exploy.codegen.build import build
 from exploy.codegen.compilers import Compiler, find_compiler
 from exploy.comparison import difference
-from exploy.contract import Contract, Port
+from exploy.contract import Contract
 from exploy.errors import CompilerError, ExployError, LoweringError
 from exploy.runtime.engine import Parts
 from exploy.runtime.model_file import ModelFile
 from exploy.verify.rounding import RoundingSpread
 from exploy.verify.stepped import CannotRunError, SteppedRunners, Values, stepped_file
+from tests.support.c_ticks import random_ticks
 
 _ATOL = _RTOL = 1e-6  # beside what rounding explains
 _RESET_EVERY = 50
@@ -110,20 +111,19 @@ def judge(file: ModelFile, compiler: Compiler, ticks: int) -> Verdict:
     return Verdict("differs", found) if found else Verdict("agrees")
 
 
-def compare(reference: SteppedRunners, compiled: SteppedRunners, contract: Contract, ticks: int) -> str:
+def compare(
+    reference: SteppedRunners, compiled: SteppedRunners, contract: Contract, ticks: int, reset_every: int = _RESET_EVERY
+) -> str:
     """Run random ticks on both. Returns where they differ; empty if they agree."""
-    rng = np.random.default_rng(0)
     spread = RoundingSpread(reference, contract)
     start = {memory.input: memory.initial_value() for memory in contract.memories}
     memories: Values = dict(start)
-    known = {} if contract.trace is None else contract.trace.input_arrays()
-    for tick in range(ticks):
-        reset = tick % _RESET_EVERY == 0
-        if reset:
+    for number, tick in enumerate(random_ticks(contract, ticks, reset_every)):
+        if tick.is_reset:
             memories = dict(start)
-        step_count = (tick % _RESET_EVERY) % contract.decimation
-        inputs = {port.name: _random(port, known.get(port.name), rng) for port in Parts.of(contract).inputs}
-        inputs |= {port.name: np.full(port.fixed_shape(), reset) for port in Parts.of(contract).is_init}
+        step_count = (number % reset_every) % contract.decimation
+        inputs = dict(tick.inputs)
+        inputs |= {port.name: np.full(port.fixed_shape(), tick.is_reset) for port in Parts.of(contract).is_init}
         try:
             expected = reference.run(step_count, inputs | memories)
         except CannotRunError:
@@ -131,28 +131,16 @@ def compare(reference: SteppedRunners, compiled: SteppedRunners, contract: Contr
         try:
             got = compiled.run(step_count, inputs | memories)
         except CannotRunError as error:
-            return f"tick {tick}: {error}"
+            return f"tick {number}: {error}"
         spread.record(step_count, inputs, memories, expected)
         for name, value in expected.items():
             if difference(value, got[name], _ATOL, _RTOL) is None:
                 continue
             found = difference(value, got[name], _ATOL, _RTOL, explained=spread.allowed(name))
             if found is not None:
-                return f"tick {tick}: output {name!r}, {found}"
+                return f"tick {number}: output {name!r}, {found}"
         memories = {memory.input: expected[memory.output] for memory in contract.memories}
     return ""
-
-
-def _random(port: Port, known: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
-    """Numbers for an input: floats around those of the golden trace, other types as in it."""
-    shape, dtype = port.fixed_shape(), np.dtype(port.dtype)
-    like = np.zeros(shape, dtype) if known is None else known[rng.integers(len(known))]
-    if dtype.kind == "b":
-        return rng.integers(0, 2, shape).astype(dtype)
-    if dtype.kind != "f":
-        return np.array(like)
-    result: np.ndarray = (like + rng.normal(scale=0.3, size=shape) * (1 + np.abs(like))).astype(dtype)
-    return result
 
 
 def _general(reason: str) -> str:

@@ -146,7 +146,7 @@ class StepWriter:
         if value.size == 0:
             return target
         if isinstance(value, View) and value.is_contiguous and target.is_contiguous and value.size > 1:
-            size = f"{value.size} * sizeof(*{target.buffer.name})"
+            size = f"{value.size}u * sizeof(*{target.buffer.name})"
             self.emit(f"(void)memcpy({self.pointer(target)}, {self.pointer(value)}, {size});")
             return target
         self.loop(value.shape, [target, *value.views()], lambda reader: f"{reader(target)} = {render(value, reader)};")

@@ -3,6 +3,6 @@
 static inline float exploy_f32_of_word(uint32_t word)
 {
   float x;
-  memcpy(&x, &word, sizeof x);
+  (void)memcpy(&x, &word, sizeof x);
   return x;
 }

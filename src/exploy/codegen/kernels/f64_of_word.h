@@ -3,6 +3,6 @@
 static inline double exploy_f64_of_word(uint64_t word)
 {
   double x;
-  memcpy(&x, &word, sizeof x);
+  (void)memcpy(&x, &word, sizeof x);
   return x;
 }

@@ -5,11 +5,11 @@
 
 /* The bits of 2/pi: three words of zeros before the point, then those behind it. */
 static const uint32_t exploy_two_over_pi[] = {
-  0x00000000, 0x00000000, 0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599,
-  0x3c439041, 0xfe5163ab, 0xdebbc561, 0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c, 0xfe1deb1c,
-  0xb129a73e, 0xe88235f5, 0x2ebb4484, 0xe99c7026, 0xb45f7e41, 0x3991d639, 0x835339f4, 0x9c845f8b,
-  0xbdf9283b, 0x1ff897ff, 0xde05980f, 0xef2f118b, 0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7, 0x4f463f66,
-  0x9e5fea2d, 0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08, 0x56033046,
+  0x00000000u, 0x00000000u, 0x00000000u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u,
+  0x3c439041u, 0xfe5163abu, 0xdebbc561u, 0xb7246e3au, 0x424dd2e0u, 0x06492eeau, 0x09d1921cu, 0xfe1deb1cu,
+  0xb129a73eu, 0xe88235f5u, 0x2ebb4484u, 0xe99c7026u, 0xb45f7e41u, 0x3991d639u, 0x835339f4u, 0x9c845f8bu,
+  0xbdf9283bu, 0x1ff897ffu, 0xde05980fu, 0xef2f118bu, 0x5a0a6d1fu, 0x6d367ecfu, 0x27cb09b7u, 0x4f463f66u,
+  0x9e5fea2du, 0x7527bac7u, 0xebe5f17bu, 0x3d0739f7u, 0x8a5292eau, 0x6bfb5fb1u, 0x1f8d5d08u, 0x56033046u,
 };
 
 typedef struct {
@@ -29,13 +29,14 @@ static inline exploy_large_quadrant_t exploy_large_quadrant(double x)
   const uint32_t *const table = exploy_two_over_pi + shift / 32u;
   const uint32_t bits = shift % 32u;
   const uint64_t shifted = mantissa << bits;
-  const uint64_t factors[3] = {shifted & 0xffffffffu, shifted >> 32, bits == 0u ? 0u : mantissa >> (64u - bits)};
+  const uint64_t factors[3] = {shifted & 0xffffffffu, shifted >> 32, (bits == 0u) ? (uint64_t)0 : (mantissa >> (64u - bits))};
   uint32_t digits[6]; /* whole quadrants, then the fraction, most significant first */
   uint64_t carry = 0;
-  for (uint32_t i = 6; i-- > 0;) {
+  for (uint32_t place = 0; place < 6u; place++) {
+    const uint32_t i = 5u - place;
     uint64_t sum = carry & 0xffffffffu;
     carry >>= 32;
-    for (uint32_t j = 0; j < 3; j++) {
+    for (uint32_t j = 0; j < 3u; j++) {
       const uint64_t product = factors[j] * table[i + j];
       sum += product & 0xffffffffu;
       carry += product >> 32;
@@ -46,9 +47,11 @@ static inline exploy_large_quadrant_t exploy_large_quadrant(double x)
   const bool upper = digits[1] >= 0x80000000u; /* then count back from the next quadrant */
   const uint32_t flip = upper ? 0xffffffffu : 0u;
   uint32_t first = 1;
-  while (first < 3 && digits[first] == flip) first++; /* no double is nearer to a multiple of pi / 2 than 2^-64 */
-  const uint64_t high = (uint64_t)(digits[first] ^ flip) << 21 | (digits[first + 1] ^ flip) >> 11;
-  const uint64_t rest = (uint64_t)((digits[first + 1] ^ flip) & 0x7ffu) << 32 | (digits[first + 2] ^ flip);
+  while ((first < 3u) && (digits[first] == flip)) { /* no double is nearer to a multiple of pi / 2 than 2^-64 */
+    first++;
+  }
+  const uint64_t high = (uint64_t)(digits[first] ^ flip) << 21 | (uint64_t)((digits[first + 1u] ^ flip) >> 11);
+  const uint64_t rest = (uint64_t)((digits[first + 1u] ^ flip) & 0x7ffu) << 32 | (uint64_t)(digits[first + 2u] ^ flip);
   const double scale = exploy_f64_of_word((uint64_t)(1023u - 32u * first) << 52);
   const double sign = upper != (word >> 63 != 0u) ? -scale : scale;
   const double fraction = (double)high * 0x1p-21 * sign;

@@ -3,6 +3,6 @@
 static inline uint32_t exploy_word_of_f32(float x)
 {
   uint32_t word;
-  memcpy(&word, &x, sizeof word);
+  (void)memcpy(&word, &x, sizeof word);
   return word;
 }

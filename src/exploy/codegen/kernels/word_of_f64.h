@@ -3,6 +3,6 @@
 static inline uint64_t exploy_word_of_f64(double x)
 {
   uint64_t word;
-  memcpy(&word, &x, sizeof word);
+  (void)memcpy(&word, &x, sizeof word);
   return word;
 }

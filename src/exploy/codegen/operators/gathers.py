@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from exploy.codegen.operation import Operation
+from exploy.codegen.operators.positions import Index, element_at
 from exploy.codegen.operators.registry import writes
 from exploy.codegen.operators.shapes import reshaped, sliced, taken
 from exploy.codegen.step_writer import Reader, StepWriter
@@ -25,7 +26,7 @@ def write_gather(step: StepWriter, operation: Operation) -> Value:
     index_view = View(positions.buffer, shape, [0] * axis + list(positions.strides) + [0] * lead, positions.offset)
     around = [*data.strides[:axis], *[0] * trail, *data.strides[axis + 1 :]]
     source = View(data.buffer, shape, around, data.offset)
-    _read_at(step, result, source, [(index_view, value.shape[axis], data.strides[axis])])
+    _read_at(step, result, source, [Index(index_view, value.shape[axis], data.strides[axis])])
     return result
 
 
@@ -37,7 +38,7 @@ def write_gather_elements(step: StepWriter, operation: Operation) -> Value:
     result = step.temporary(indices.shape, data.dtype)
     strides = [0 if place == axis else stride for place, stride in enumerate(data.strides)]
     source = View(data.buffer, indices.shape, strides, data.offset)
-    _read_at(step, result, source, [(indices, data.shape[axis], data.strides[axis])])
+    _read_at(step, result, source, [Index(indices, data.shape[axis], data.strides[axis])])
     return result
 
 
@@ -58,7 +59,7 @@ def write_gather_nd(step: StepWriter, operation: Operation) -> Value:
         data.offset,
     )
     tuples = [
-        (
+        Index(
             View(
                 positions.buffer,
                 shape,
@@ -111,19 +112,10 @@ def _gather_known(step: StepWriter, operation: Operation, value: Value, indices:
     return sliced(step, value, ranges)
 
 
-def _read_at(step: StepWriter, result: View, source: View, indices: Sequence[tuple[View, int, int]]) -> None:
-    """Write a loop that reads a source at indices, each with the size and the stride of its dimension."""
-    function = step.kernel("position")
+def _read_at(step: StepWriter, result: View, source: View, indices: Sequence[Index]) -> None:
+    """Write a loop that reads a source at indices."""
 
     def statement(reader: Reader) -> str:
-        offsets = [
-            f"({function}({reader(index)}, {size}, {step.status}) * {stride})" for index, size, stride in indices
-        ]
-        return f"{reader(result)} = {_plus(reader(source), offsets)};"
+        return f"{reader(result)} = {element_at(step, reader, source, indices)};"
 
-    step.loop(result.shape, [result, source, *(index for index, _, _ in indices)], statement)
-
-
-def _plus(element: str, offsets: Sequence[str]) -> str:
-    """An element, further on by some offsets."""
-    return f"{element[:-1]} + {' + '.join(offsets)}]"
+    step.loop(result.shape, [result, source, *(index.view for index in indices)], statement)

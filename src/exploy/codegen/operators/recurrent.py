@@ -168,7 +168,7 @@ class _Network:
             (self._time(layer), len(self._directions) * width),
             (self._entry, self._hidden),
         )
-        body = [*statements, f"(void)memcpy({own}, {h}, {self._hidden} * sizeof(*{self.output.buffer.name}));"]
+        body = [*statements, f"(void)memcpy({own}, {h}, {self._hidden}u * sizeof(*{self.output.buffer.name}));"]
         for name, count in ((self._entry, self._batch), ("t", self._length)):
             if count != 1:
                 body = [

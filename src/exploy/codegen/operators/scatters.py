@@ -1,10 +1,13 @@
 """Operators that write elements at indices which are computed."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from exploy.codegen.c_types import c_type
 from exploy.codegen.operation import Operation
 from exploy.codegen.operators.elementwise import suffix
+from exploy.codegen.operators.positions import Index, element_at
 from exploy.codegen.operators.registry import writes
 from exploy.codegen.step_writer import Reader, StepWriter
 from exploy.codegen.values import Value, View
@@ -23,7 +26,7 @@ def write_scatter_elements(step: StepWriter, operation: Operation) -> Value:
     strides = [0 if place == axis else stride for place, stride in enumerate(result.strides)]
     target = View(result.buffer, indices.shape, strides)
     part = View(updates.buffer, indices.shape, updates.strides, updates.offset)
-    _write_at(step, operation, target, [(indices, result.shape[axis], result.strides[axis])], part)
+    _write_at(step, operation, target, [Index(indices, result.shape[axis], result.strides[axis])], part)
     return result
 
 
@@ -36,7 +39,7 @@ def write_scatter_nd(step: StepWriter, operation: Operation) -> Value:
     rest = result.rank - count
     target = View(result.buffer, updates.shape, [*[0] * (indices.rank - 1), *result.strides[count:]])
     tuples = [
-        (
+        Index(
             View(
                 indices.buffer,
                 updates.shape,
@@ -56,23 +59,16 @@ def _copy(step: StepWriter, value: Value) -> View:
     return step.store(value, step.temporary(value.shape, value.dtype))
 
 
-def _write_at(
-    step: StepWriter, operation: Operation, target: View, indices: list[tuple[View, int, int]], updates: View
-) -> None:
-    """Write a loop that writes updates at indices, each with the size and the stride of its dimension."""
+def _write_at(step: StepWriter, operation: Operation, target: View, indices: Sequence[Index], updates: View) -> None:
+    """Write a loop that writes updates at indices."""
     form = _form(step, operation, target)
     kind = c_type(target.dtype).name
-    function = step.kernel("position")
 
     def statement(reader: Reader) -> str:
-        offsets = [
-            f"({function}({reader(index)}, {size}, {step.status}) * {stride})" for index, size, stride in indices
-        ]
-        place = reader(target)
-        address = f"&{place[:-1]} + {' + '.join(offsets)}]" if offsets else f"&{place}"
+        address = f"&{element_at(step, reader, target, indices)}"
         return f"{kind} *const element = {address};\n*element = {form.format('*element', reader(updates))};"
 
-    step.loop(updates.shape, [target, updates, *(index for index, _, _ in indices)], statement)
+    step.loop(updates.shape, [target, updates, *(index.view for index in indices)], statement)
 
 
 def _form(step: StepWriter, operation: Operation, target: View) -> str:
