@@ -1,4 +1,4 @@
-"""Emitted C needs nothing but itself: a few functions of the C library, no heap, little stack, no undefined behaviour."""
+"""Emitted C needs nothing but itself: few functions of the C library, little stack, no heap, no undefined behaviour."""
 
 import subprocess
 from collections.abc import Sequence
@@ -16,9 +16,24 @@ from tests.support.c_ticks import Tick, compile_ticks, random_ticks, read_ticks,
 OF_MEMORY = {"memcpy", "memset", "memmove", "memcmp", "bcmp"}  # clang writes memcmp() == 0 as bcmp() == 0
 OF_MATHEMATICS = {f"{name}{kind}" for name in ("sqrt", "floor", "ceil", "rint", "trunc", "fmod") for kind in ("", "f")}
 WARNINGS = (
-    "-Wall -Wextra -Wconversion -Wsign-conversion -Wdouble-promotion -Wshadow -Wcast-qual -Wcast-align -Wundef -Wvla "
-    "-Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wredundant-decls -Wwrite-strings -pedantic -Werror"
-).split()
+    "-Wall",
+    "-Wextra",
+    "-Wconversion",
+    "-Wsign-conversion",
+    "-Wdouble-promotion",
+    "-Wshadow",
+    "-Wcast-qual",
+    "-Wcast-align",
+    "-Wundef",
+    "-Wvla",
+    "-Wstrict-prototypes",
+    "-Wmissing-prototypes",
+    "-Wpointer-arith",
+    "-Wredundant-decls",
+    "-Wwrite-strings",
+    "-pedantic",
+    "-Werror",
+)
 LARGEST_STACK = 2048  # bytes of one function, without the outputs that the self-test keeps
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 SPECIAL = (np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-40)

@@ -92,7 +92,8 @@ def compile_program(program: Program, folder: Path, flags: Sequence[str] = FLAGS
     name = program.name
     (folder / f"{name}.h").write_text(header_text(program, "0" * 64))
     large = [definition(table) for table in program.tables if not table.is_small]
-    (folder / f"{name}_weights.c").write_text("#include <stdint.h>\n#include <math.h>\n" + "\n".join(large))
+    includes = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
+    (folder / f"{name}_weights.c").write_text(includes + "\n".join(large))
     (folder / f"{name}.c").write_text(source_text(program))
     library = folder / f"lib{name}.so"
     sources = [f"{name}.c", f"{name}_weights.c"]

@@ -94,22 +94,23 @@ class _StepTranslation:
         self, graph: StepGraph, ports: Mapping[str, PortField], tables: Tables, kernels: set[str], places: Places
     ):
         self._graph = graph
+        self._nodes = _nodes_that_matter(graph)
         self._places = places
         self._inputs = [ports[name] for name in graph.inputs]
         self._outputs = [ports[name] for name in graph.outputs]
-        taken = [item.field for item in ports.values()] + [table.name for table in tables]
+        taken = [item.field for item in ports.values()] + tables.names
         self._step = StepWriter(tables, kernels, taken)
         in_and_out = (*self._inputs, *self._outputs)
         self._buffers = {item.name: Buffer(item.field, item.dtype, item.size) for item in in_and_out}
         self._values: dict[str, Value] = {
-            item.name: View(self._buffers[item.name], item.shape) for item in self._inputs
+            item.name: _known_if_empty(View(self._buffers[item.name], item.shape)) for item in self._inputs
         }
         self._values |= {name: Constant(array, name) for name, array in graph.constants.items()}
-        self._readers = Counter(name for node in graph.nodes for name in node.inputs)
+        self._readers = Counter(name for node in self._nodes for name in node.inputs)
         self._readers.update(graph.outputs.values())
 
     def result(self) -> StepSource:
-        for node in self._graph.nodes:
+        for node in self._nodes:
             self._write(node)
         self._write_outputs()
         body, lengths = self._step.finish()
@@ -138,7 +139,7 @@ class _StepTranslation:
         results = function(self._step, operation)
         for name, value in zip(node.outputs, [results] if isinstance(results, Value) else results, strict=False):
             if name:
-                self._values[name] = self._kept(name, value)
+                self._values[name] = self._kept(name, _known_if_empty(value))
 
     def _kept(self, name: str, value: Value) -> Value:
         """What later operators read: values that several of them read are computed once."""
@@ -161,6 +162,22 @@ class _StepTranslation:
 
     def _place(self, node: Node) -> str:
         return self._places.get(node.name.rpartition("/")[2], "")
+
+
+def _nodes_that_matter(graph: StepGraph) -> list[Node]:
+    """The operators that an output depends on, in order."""
+    needed = set(graph.outputs.values())
+    kept = []
+    for node in reversed(graph.nodes):
+        if needed.intersection(node.outputs):
+            needed.update(name for name in node.inputs if name)
+            kept.append(node)
+    return kept[::-1]
+
+
+def _known_if_empty(value: Value) -> Value:
+    """A value; if it has no elements, everything about it is known, and what follows is computed now."""
+    return value if value.size else Constant(np.zeros(value.shape, value.dtype))
 
 
 def _plain(name: str) -> str:

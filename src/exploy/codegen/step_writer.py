@@ -178,13 +178,16 @@ class StepWriter:
         Returns:
             The lines of the body, and how much scratch memory of each type they use.
         """
-        places, lengths = scratch.place(self._buffers)
+        used = [buffer for buffer in self._buffers if len(buffer.uses) > 1]  # the first is that it was made
+        places, lengths = scratch.place(used)
         lines = []
         for line in self._lines:
             if isinstance(line, str):
                 lines.append(line)
                 continue
-            start = places[line.buffer.name]
+            start = places.get(line.buffer.name)
+            if start is None:
+                continue
             kind = c_type(line.buffer.dtype).name
             lines.append(
                 f"{kind} *const {line.buffer.name} = scratch->{scratch.field_of(line.buffer.dtype)}"

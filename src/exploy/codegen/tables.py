@@ -52,4 +52,10 @@ class Tables:
         return View(self.add(constant.array, constant.hint), constant.shape)
 
     def __iter__(self) -> Iterator[Table]:
-        return iter([table for table, _ in self._by_contents.values()])
+        """Those that a step reads: of what nobody reads, compilers would say so."""
+        return iter([table for table, buffer in self._by_contents.values() if buffer.uses])
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tables, also of those that nobody reads."""
+        return [table.name for table, _ in self._by_contents.values()]

@@ -27,6 +27,7 @@ CALLS = [
     Call("Slice", [X, of(-1, 0), of(-100, 100), of(1, 2), of(-1, 2)], note="backwards"),
     Call("Slice", [X, of(3), of(0), of(-1), of(-2)], note="backwards-by-two"),
     Call("Slice", [X, of(2), of(2), of(0)], note="nothing"),
+    Call("Slice", [X, of(-7), of(-100), of(0), of(-1)], note="backwards-from-before-the-first"),
     Call("Split", [X, of(1, 3)], {"axis": 1}, 2),
     Call("Split", [X], {"axis": 2, "num_outputs": 3}, 3, note="uneven"),
     *(Call("Concat", [X, X[:, :, :], X], {"axis": axis}, note=f"axis={axis}") for axis in (0, 1, -1)),

@@ -6,7 +6,7 @@ from exploy.codegen.c_types import c_type, literal
 from exploy.codegen.operation import Operation
 from exploy.codegen.operators.registry import writes
 from exploy.codegen.step_writer import StepWriter
-from exploy.codegen.values import Constant, Value
+from exploy.codegen.values import Constant, Value, View
 
 _OF_FLOATS = {
     "Acos": "acos",
@@ -158,15 +158,23 @@ def write_power(step: StepWriter, operation: Operation) -> Value:
 
 @writes(*_COMPARISONS)
 def write_comparison(step: StepWriter, operation: Operation) -> Value:
-    """A flag for each pair of elements."""
+    """A flag for each pair of elements. Of elements and themselves, it only says which of them are NaN."""
     a, b = operation.input(0), operation.input(1)
+    if _is_same(a, b):
+        with_equal = operation.op_type not in ("Greater", "Less")
+        if with_equal and a.dtype.kind == "f":
+            return step.computed("(isnan({0}) == 0)", np.bool_, a)
+        return Constant(np.full(a.shape, with_equal))
     return step.computed(f"({{0}} {_COMPARISONS[operation.op_type]} {{1}})", np.bool_, a, b)
 
 
 @writes(*_LOGIC)
 def write_logic(step: StepWriter, operation: Operation) -> Value:
     """Flags of flags."""
-    return step.computed(f"({{0}} {_LOGIC[operation.op_type]} {{1}})", np.bool_, operation.input(0), operation.input(1))
+    a, b = operation.input(0), operation.input(1)
+    if operation.op_type == "Xor" and _is_same(a, b):
+        return Constant(np.zeros(a.shape, np.bool_))
+    return step.computed(f"({{0}} {_LOGIC[operation.op_type]} {{1}})", np.bool_, a, b)
 
 
 @writes(*_BITS)
@@ -266,6 +274,13 @@ def converted(step: StepWriter, value: Value, dtype: np.dtype) -> Value:
         function = step.kernel(f"to_{kind.suffix}_{suffix(value)}")
         return step.computed(f"{function}({{0}}, {step.status})", target, value)
     return step.computed(f"(({kind.name}){{0}})", target, value)
+
+
+def _is_same(a: Value, b: Value) -> bool:
+    """Whether two values are the same elements in memory; compilers warn where such are compared."""
+    if not isinstance(a, View) or not isinstance(b, View) or a.buffer is not b.buffer:
+        return False
+    return (a.shape, a.strides, a.offset) == (b.shape, b.strides, b.offset)
 
 
 def _f(value: Value) -> str:

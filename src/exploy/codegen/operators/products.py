@@ -26,8 +26,9 @@ def vector_panels(matrix: np.ndarray) -> np.ndarray:
 def matrix_panels(matrix: np.ndarray) -> np.ndarray:
     """A matrix as the kernel for several rows reads it: panels of 16 columns."""
     inner, columns = matrix.shape
-    filled = _filled_up(matrix, -(-columns // _MATRIX_PANEL) * _MATRIX_PANEL)
-    return filled.reshape(inner, -1, _MATRIX_PANEL).swapaxes(0, 1).reshape(-1)
+    panels = -(-columns // _MATRIX_PANEL)
+    filled = _filled_up(matrix, panels * _MATRIX_PANEL)
+    return filled.reshape(inner, panels, _MATRIX_PANEL).swapaxes(0, 1).reshape(-1)
 
 
 def product(step: StepWriter, a: Value, b: Value, start: Value | None = None) -> View:
@@ -39,10 +40,12 @@ def product(step: StepWriter, a: Value, b: Value, start: Value | None = None) ->
         b: Matrices of the same type.
         start: What sums begin with, for a single matrix: a bias of each column, or all elements of the result.
     """
+    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+    if 0 in shape:
+        return step.temporary(shape, a.dtype)
     if a.dtype.kind != "f":
         return _product_of_integers(step, a, b)
     if b.size == b.shape[-1] * b.shape[-2]:  # one matrix for all rows
-        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
         rows = a.size // max(1, a.shape[-1]) if a.shape[-1] else int(np.prod(shape[:-1]))
         result = step.temporary(shape, a.dtype)
         source = step.contiguous(a)

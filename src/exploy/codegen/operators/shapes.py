@@ -265,9 +265,11 @@ def _strides_after_reshape(view: View, shape: Sequence[int]) -> list[int] | None
 
 
 def _python_slice(start: int, stop: int, stride: int, size: int) -> slice:
-    if stride < 0 and stop < -size:
-        return slice(start, None, stride)
-    return slice(start, stop, stride)
+    """A range as ONNX understands it: backwards, it starts at the first element if its start is before that."""
+    last = size - 1 if stride < 0 else size
+    start = min(max(start + size if start < 0 else start, 0), last)
+    stop = min(max(stop + size if stop < 0 else stop, -1 if stride < 0 else 0), last)
+    return slice(start, None if stop < 0 else stop, stride) if start >= 0 else slice(0, 0)
 
 
 def _padded_by_one(step: StepWriter, value: Value, widths: Sequence[tuple[int, int]], filling: Value) -> View:
