@@ -61,6 +61,7 @@ def test_the_archive_has_sources_library_and_contract() -> None:
 def test_the_same_file_gives_the_same_bytes_and_ticks_are_counted() -> None:
     made = built(compiler())
     assert made.archive == plain_robot_archive() and made.ticks == 12
+    assert made.files() == built(compiler()).files()
 
 
 def test_no_folder_of_this_machine_is_told() -> None:

@@ -212,8 +212,7 @@ def _clip(graph: RandomGraph) -> Drawn:
 
 def _reshape(graph: RandomGraph) -> Drawn:
     a = graph._some()
-    left = graph._values[a].size
-    sizes: list[int] = []
+    left, sizes = graph._values[a].size, list[int]()
     while left > 1 and len(sizes) < 4:
         divisors = [number for number in range(1, left + 1) if left % number == 0]
         sizes.append(int(graph.rng.choice(divisors)))

@@ -70,7 +70,7 @@ def _words_of_conversion(source: str, target: str) -> dict[str, str]:
     floats, integers = np.dtype(SUFFIXES[source]), np.dtype(SUFFIXES[target])
     info = np.iinfo(integers)
     below = floats.type(info.min) - floats.type(1)
-    if float(below) != float(info.min) - 1:  # the next number below the lowest one
+    if int(below) != int(info.min) - 1:  # the next number below the lowest one
         below = np.nextafter(floats.type(info.min), floats.type(-math.inf))
     return {
         "INTEGER": c_type(integers).name,

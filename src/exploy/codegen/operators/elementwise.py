@@ -6,7 +6,7 @@ from exploy.codegen.c_types import c_type, literal
 from exploy.codegen.operation import Operation
 from exploy.codegen.operators.registry import writes
 from exploy.codegen.step_writer import StepWriter
-from exploy.codegen.values import Constant, Value, View
+from exploy.codegen.values import Constant, Value, View, broadcast_shape
 
 _OF_FLOATS = {
     "Acos": "acos",
@@ -163,8 +163,8 @@ def write_comparison(step: StepWriter, operation: Operation) -> Value:
     if _is_same(a, b):
         with_equal = operation.op_type not in ("Greater", "Less")
         if with_equal and a.dtype.kind == "f":
-            return step.computed("(isnan({0}) == 0)", np.bool_, a)
-        return Constant(np.full(a.shape, with_equal))
+            return step.computed("(isnan({0}) == 0)", np.bool_, a.broadcast(broadcast_shape(a, b)))
+        return Constant(np.full(broadcast_shape(a, b), with_equal))
     return step.computed(f"({{0}} {_COMPARISONS[operation.op_type]} {{1}})", np.bool_, a, b)
 
 
@@ -173,7 +173,7 @@ def write_logic(step: StepWriter, operation: Operation) -> Value:
     """Flags of flags."""
     a, b = operation.input(0), operation.input(1)
     if operation.op_type == "Xor" and _is_same(a, b):
-        return Constant(np.zeros(a.shape, np.bool_))
+        return Constant(np.zeros(broadcast_shape(a, b), np.bool_))
     return step.computed(f"({{0}} {_LOGIC[operation.op_type]} {{1}})", np.bool_, a, b)
 
 
@@ -277,10 +277,12 @@ def converted(step: StepWriter, value: Value, dtype: np.dtype) -> Value:
 
 
 def _is_same(a: Value, b: Value) -> bool:
-    """Whether two values are the same elements in memory; compilers warn where such are compared."""
-    if not isinstance(a, View) or not isinstance(b, View) or a.buffer is not b.buffer:
+    """Whether two values are the same elements in memory once they are broadcast; compilers warn of comparing such."""
+    if not isinstance(a, View) or not isinstance(b, View) or (a.buffer, a.offset) != (b.buffer, b.offset):
         return False
-    return (a.shape, a.strides, a.offset) == (b.shape, b.strides, b.offset)
+    shape = broadcast_shape(a, b)
+    pairs = zip(shape, a.broadcast(shape).strides, b.broadcast(shape).strides, strict=True)
+    return all(size == 1 or mine == theirs for size, mine, theirs in pairs)
 
 
 def _f(value: Value) -> str:
