@@ -39,7 +39,7 @@ memories = st.lists(
     unique_by=(lambda memory: memory.name, lambda memory: memory.input, lambda memory: memory.output),
 ).map(tuple)
 frozen = st.builds(Frozen, st.text(), st.sampled_from(DTYPES), shapes, arrays.map(digest))
-substitutes = st.builds(UsedSubstitute, st.text(), st.text(), st.integers(0, 1000), st.floats(0, 1e3))
+substitutes = st.builds(UsedSubstitute, st.text(), st.text(), st.integers(1, 1000), st.floats(0, 1e3))
 contracts = st.builds(
     Contract,
     decimation=st.integers(1, 1000),
