@@ -64,6 +64,13 @@ def test_reductions_agree_with_onnxruntime(number):
         np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [(1, 4096), (3, 1000), (2, 5, 1024)])
+def test_long_sums_keep_their_digits(shape: tuple[int, ...]) -> None:
+    x = RANDOM.uniform(0.5, 1.5, shape).astype(np.float32)
+    (found,) = run_call(Call("ReduceSum", [x, Known.integers(-1)], {"keepdims": 0}))
+    np.testing.assert_allclose(found, x.sum(-1, dtype=np.float64), rtol=4e-7)
+
+
 def test_nan_is_the_extreme_of_its_row_as_in_torch():
     (largest,) = run_call(Call("ReduceMax", [TIED, Known.integers(1)]))
     (places,) = run_call(Call("ArgMax", [TIED], {"axis": 1}))

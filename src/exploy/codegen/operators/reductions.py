@@ -31,6 +31,7 @@ class _Reduction:
     of_flags: str = ""
 
 
+_LONG_ROW = 64  # elements
 _REDUCTIONS = {
     "ReduceSum": _Reduction(0, "{0} + {1}", "add"),
     "ReduceProd": _Reduction(1, "{0} * {1}", "multiply"),
@@ -167,11 +168,34 @@ def _reduced(step: StepWriter, operation: Operation, value: Value, reduction: _R
         value = step.view(value)
     if any(value.shape[axis] == 0 for axis in axes) and math.isinf(reduction.start):
         raise operation.refused("of no elements")
+    if reduction is _REDUCTIONS["ReduceSum"] and _is_of_long_rows(value, axes):
+        return _row_sums(step, operation, value, axes)
     result, target = _result(step, value, axes, value.dtype)
     nest = step.nest(value.shape, axes, [target, *value.views()])
     following = _form(step, operation, reduction, value).format("total", render(value, nest.read))
     start = f"{c_type(value.dtype).name} total = {_start(reduction.start, value.dtype)};"
     step.emit("\n".join(nest.block([start, *nest.inner([f"total = {following};"]), f"{nest.read(target)} = total;"])))
+    return _shaped(operation, result, axes)
+
+
+def _is_of_long_rows(value: Value, axes: Sequence[int]) -> bool:
+    """Whether so many adjacent floats are added that adding them one after the other would lose digits."""
+    is_last = list(axes) == list(range(value.rank - len(axes), value.rank))
+    count = math.prod(value.shape[axis] for axis in axes)
+    return value.dtype.kind == "f" and is_last and count >= _LONG_ROW and value.size > 0
+
+
+def _row_sums(step: StepWriter, operation: Operation, value: Value, axes: Sequence[int]) -> Value:
+    """Sums of adjacent elements, each in several parts."""
+    source = step.contiguous(value)
+    result, _ = _result(step, value, axes, value.dtype)
+    size = math.prod(value.shape[axis] for axis in axes)
+    rows = value.size // size
+    function, x, y = step.kernel(f"row_sum_{suffix(value)}"), step.pointer(source), step.pointer(result)
+    if rows == 1:
+        step.emit(f"{y}[0] = {function}({size}, {x});")
+    else:
+        step.emit(f"for (int32_t i = 0; i < {rows}; i++) {{\n  {y}[i] = {function}({size}, {x} + (i * {size}));\n}}")
     return _shaped(operation, result, axes)
 
 
